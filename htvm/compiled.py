@@ -53,7 +53,7 @@ STAGE_COUNT = 8
 Platform: TypeAlias = Literal["rv32", "arm", "qemu", "host"]
 Memory: TypeAlias = int | Literal["least"]
 """The most bytes of an arena, or as few as possible."""
-Input: TypeAlias = Literal["kept", "overwritten"]
+Input: TypeAlias = Literal["kept", "overwritten", "streamed"]
 """What a run does with its inputs."""
 
 
@@ -73,8 +73,8 @@ class BuildOptions:
             where that is needed (see `htvm.aot.chains`); ``None``: layer after layer.  Only for
             targets without accelerators.
         input: where inputs are: ``"kept"``: in the caller's memory, and not modified; or
-            ``"overwritten"``: in the arena, which a run overwrites.  Only for targets without
-            accelerators.
+            ``"overwritten"``: in the arena, which a run overwrites; or ``"streamed"``: handed over
+            row by row.  Only for targets without accelerators.
 
     Raises:
         TargetError: there is no such kind of CPU kernels, or another option is invalid.
@@ -367,7 +367,8 @@ class Compiled:
             stack_bytes=soc.host.stack,
             overwritten=self._overwritten(parameters),
         )
-        return assembly if self.options.memory is None else self._by_rows(assembly)
+        plain = self.options.memory is None and self.options.input != "streamed"
+        return assembly if plain else self._by_rows(assembly)
 
     def _overwritten(self, parameters: Sequence[str]) -> tuple[int, ...]:
         """Return the numbers of the inputs that lie in the arena."""
@@ -376,18 +377,17 @@ class Compiled:
         kept = [name for name in parameters if name in self.source.state]
         if kept:
             raise TargetError(
-                f"input '{kept[0]}' keeps its contents from run to run, and would be overwritten",
+                f"input '{kept[0]}' keeps its contents from run to run, and must be kept",
                 where="option 'input'",
                 hint="leave it out",
             )
-        return tuple(range(len(parameters)))
+        return tuple(range(len(parameters))) if self.options.input == "overwritten" else ()
 
     def _by_rows(self, assembly: Assembly) -> Assembly:
         """Return a program whose arena stays within the limit of the options."""
         from htvm.aot.chains import RowCompiler, by_rows
 
-        options, memory = self.options, self.options.memory
-        assert memory is not None
+        options, streamed = self.options, self.options.input == "streamed"
         compiler = RowCompiler(
             self.source.name,
             kernels=options.cpu_kernels,
@@ -395,7 +395,8 @@ class Compiled:
             pool=self._pool,
         )
         with self._progress.stage("planning chains of rows", (7, STAGE_COUNT)):
-            return by_rows(self.retargeted.model.graph, assembly, memory, compiler)
+            graph = self.retargeted.model.graph
+            return by_rows(graph, assembly, options.memory, compiler, streamed=streamed)
 
     @cached_property
     def _symbols(self) -> Symbols:

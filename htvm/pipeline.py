@@ -83,8 +83,8 @@ def build(
             row by row where that is needed, in the quickest way that was found; by default, layer
             after layer.
         input: for CPU targets: ``"overwritten"``: inputs lie in the arena, where the program says,
-            and a run overwrites them, so ``memory`` counts them, too; by default, they are the
-            caller's and are kept.
+            and a run overwrites them, so ``memory`` counts them, too; ``"streamed"``: the only
+            input, a map, is handed over row by row; by default, they are the caller's and are kept.
         data: calibration inputs for retargeting: arrays like the model's input; by default, seeded
             inputs in the file's own ranges are used.
         labels: the right class of each of these inputs (or of the model's calibration inputs):
@@ -102,7 +102,7 @@ def build(
         UnsupportedError: it uses an operator or quantization that is not supported.
         TargetError: the target, the platform, the schedule, the kind of CPU kernels or the choice
             of rewrites is not known; or there is a limit of memory for a target with accelerators,
-            or ``"overwritten"`` for one, or for an input that keeps its contents.
+            or another ``input`` than ``"kept"`` for one, or for what keeps its contents.
         InputError: ``io``, the calibration data or the labels are invalid, or there are labels
             without data.
         PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an

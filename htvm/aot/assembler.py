@@ -25,10 +25,12 @@ from htvm.aot.steps import (
     Provenance,
     Step,
     StepOperand,
+    Streamed,
     Value,
     local_name,
     parameter_types,
 )
+from patterns.rows import ROW_AXIS
 
 if TYPE_CHECKING:
     from byoc_dory.region import RegionCode
@@ -68,6 +70,8 @@ class Assembly:
         origin: provenance of the program, for the files' heads; ``None`` for none.
         places: address of each input that stays in a memory of its own between runs, by number.
         overwritten: numbers of the inputs that lie in the arena, where a run overwrites them.
+        streamed: whether the only input comes row by row to the first call, whose last workspace is
+            what that keeps from row to row.
         stack_bytes: reserved on the target for the stack.
     """
 
@@ -83,6 +87,7 @@ class Assembly:
     origin: Provenance | None = None
     places: Mapping[int, int] = field(default_factory=dict[int, int])
     overwritten: Sequence[int] = ()
+    streamed: bool = False
     stack_bytes: int = 0
 
 
@@ -103,6 +108,7 @@ class Assembler:
         self._model_constants = given.constants
         self._results = tuple(given.results)
         self._overwritten: dict[int, str] = {}
+        self._streamed = given.streamed
         names = given.parameters
         parameters = [info.name for info in self.inputs] if names is None else names
         for index, (info, parameter) in enumerate(zip(self.inputs, parameters, strict=True)):
@@ -313,6 +319,8 @@ class Assembler:
         taken = [f"input_{i}" for i in range(len(self.inputs))]
         taken += [f"output_{i}" for i in range(len(self.outputs))]
         names = FreshNames([*taken, *self.constants, *(step.symbol for step in self.steps)])
+        if self._streamed:
+            self.storages[str(self._pending[0][-1])].last = len(self.steps) - 1
         waiting = [
             (tensor, storage)
             for tensor, storage in self.storages.items()
@@ -334,6 +342,14 @@ class Assembler:
             assert operand is not None
             found.append((number, operand.name))
         return tuple(found)
+
+    def streamed(self) -> Streamed | None:
+        """Return how the input comes row by row, if it does, once there are buffers."""
+        if not self._streamed:
+            return None
+        operand = self.storages[str(self._pending[0][-1])].operand
+        assert operand is not None
+        return Streamed(self.inputs[0].shape[ROW_AXIS], operand.name)
 
     def _overlaid(self, use: BufferUse, tensor: str) -> BufferUse:
         """Enter the largest input over which the step that writes a buffer may write it."""

@@ -174,6 +174,9 @@ def template_fields(program: Program) -> dict[str, Any]:
             for tensor in inputs
             if tensor["buffer"]
         ],
+        "streamed": program.streamed,
+        # Rows are copied from any address.
+        "aligned": [tensor["parameter"] for tensor in inputs + outputs if not tensor["row"]],
         "required": [
             tensor["parameter"]
             for tensor in inputs + outputs

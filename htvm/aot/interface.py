@@ -28,6 +28,7 @@ def described_tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict
     groups = []
     places = {f"input_{number}": f"{address:#010x}u" for number, address in program.places}
     overwritten = {f"input_{number}": buffer for number, buffer in program.overwritten}
+    row = 0 if program.streamed is None else math.prod(program.l2_inputs[0].shape)
     for kind, infos in (("input", program.inputs), ("output", program.outputs)):
         groups.append(
             [
@@ -43,6 +44,8 @@ def described_tensors(program: Program) -> tuple[list[dict[str, Any]], list[dict
                     "known": _known(info),
                     # Address of its place outside of L2; empty without one.
                     "place": places.get(f"{kind}_{index}", ""),
+                    # Elements of a row, if it comes row by row.
+                    "row": row if kind == "input" else 0,
                     # The buffer of the arena where it lies; empty without one.
                     "buffer": overwritten.get(f"{kind}_{index}", ""),
                 }

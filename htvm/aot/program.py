@@ -8,7 +8,7 @@ place (a pointer of the caller, a constant, or bytes of the arena) and plans the
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from byoc_dory.emit.text import c_identifier
@@ -24,6 +24,7 @@ from htvm.aot.steps import (
     Provenance,
     Step,
     StepOperand,
+    Streamed,
     Value,
 )
 
@@ -69,6 +70,7 @@ class Program:
         stack_bytes: reserved on the target for the stack; 0 if unknown.
         overwritten: (number, buffer) of each input that lies in the arena, where a run overwrites
             it.
+        streamed: how the only input comes row by row; ``None``: as a whole.
     """
 
     name: str
@@ -90,10 +92,17 @@ class Program:
     places: tuple[tuple[int, int], ...] = ()
     stack_bytes: int = 0
     overwritten: tuple[tuple[int, str], ...] = ()
+    streamed: Streamed | None = None
 
     @property
     def l2_inputs(self) -> tuple[TensorInfo, ...]:
-        """The caller's inputs in L2: all but those with a place elsewhere or in the arena."""
+        """The caller's inputs in L2: all but those with a place elsewhere or in the arena.
+
+        Of one that comes row by row, that is a row.
+        """
+        if self.streamed is not None:
+            batch, _, *others = self.inputs[0].shape
+            return (replace(self.inputs[0], shape=(batch, 1, *others)),)
         elsewhere = {**dict(self.places), **dict(self.overwritten)}
         return tuple(each for number, each in enumerate(self.inputs) if number not in elsewhere)
 
@@ -181,6 +190,7 @@ def assemble(given: Assembly) -> Program:
         places=tuple(sorted(given.places.items())),
         stack_bytes=given.stack_bytes,
         overwritten=work.overwritten(),
+        streamed=work.streamed(),
     )
 
 

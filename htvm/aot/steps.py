@@ -145,6 +145,20 @@ class Alias:
 
 
 @dataclass(frozen=True)
+class Streamed:
+    """How a program takes its only input row by row.
+
+    Attributes:
+        rows: number of rows.
+        state: the buffer in which the first step keeps from row to row where it is: int32, the
+            number of the next row first.
+    """
+
+    rows: int
+    state: str
+
+
+@dataclass(frozen=True)
 class StepOperand:
     """One argument of a step.
 

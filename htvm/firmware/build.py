@@ -119,9 +119,15 @@ def build_rv32(
     return Built("rv32", program, soc, path, sizes, compiler, firmware=firmware)
 
 
-def _firmware_files(program: Program) -> dict[str, str]:
-    """Return the C of a firmware that runs an inference: file name to text."""
-    main = render("run_rv32.c.jinja", **template_fields(program), run_mark=RUN_MARK)
+def _firmware_files(program: Program, *, in_flash: bool = False) -> dict[str, str]:
+    """Return the C of a firmware that runs an inference: file name to text.
+
+    With ``in_flash``, an input that comes row by row is in flash, as nobody needs RAM for it.
+    """
+    fields = template_fields(program)
+    if in_flash and program.streamed is not None:
+        fields["in_flash"] = True
+    main = render("run_rv32.c.jinja", **fields, run_mark=RUN_MARK)
     return {**model_sources(program, strings=True), "main.c": main}
 
 
@@ -171,6 +177,17 @@ def build_arm(
         L2OverflowError: the program exceeds flash or RAM; the message lists the sizes.
         ToolchainError: there is no compiler, or it fails.
     """
+    return _build_arm(program, soc, compiler, cache_dir, in_flash=True)
+
+
+def _build_arm(
+    program: Program,
+    soc: Soc,
+    compiler: Compiler | None,
+    cache_dir: Path | None,
+    *,
+    in_flash: bool,
+) -> Built:
     core = arm.core_of(soc)
     compiler = compiler or Compiler.zig()
     check_l2(program, soc)
@@ -182,7 +199,7 @@ def build_arm(
         arm.build_firmware(objects, soc, folder, compiler)
 
     variant = ("arm", compiler.name, *flags, str(kernel_flags))
-    files = _firmware_files(program)
+    files = _firmware_files(program, in_flash=in_flash)
     path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
     firmware = Firmware.open(path, soc, soc.host.stack)
     sizes = linked_sizes(firmware, program, compiler.name)
@@ -207,7 +224,8 @@ def build_qemu(
     """
     if soc.host.vectors is not None:
         return _build_vectors(program, soc, compiler or Compiler.zig(), cache_dir)
-    return replace(build_arm(program, arm.on_qemu(soc), compiler, cache_dir), platform="qemu")
+    built = _build_arm(program, arm.on_qemu(soc), compiler, cache_dir, in_flash=False)
+    return replace(built, platform="qemu")
 
 
 def _build_vectors(program: Program, soc: Soc, compiler: Compiler, cache_dir: Path | None) -> Built:

@@ -24,7 +24,7 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import ExportError
 from byoc_dory.memory.arena import BufferUse, MemoryPlan
 from htvm.aot.program import Program, Step
-from htvm.aot.steps import Provenance
+from htvm.aot.steps import Provenance, Streamed
 from htvm.files import is_pipe
 from htvm.firmware.sizes import Sizes
 from htvm.model import TensorInfo
@@ -33,7 +33,7 @@ from htvm.version import __version__
 FILE = "htvm.json"
 
 SCHEMA = 1
-_IF_ANY = ("overwritten",)
+_IF_ANY = ("overwritten", "streamed")
 """Version of the document: raised when a field is removed or redefined, not for new fields."""
 
 PROJECT = "project"
@@ -101,7 +101,7 @@ class Manifest:
         golden_inputs, golden_outputs: inputs and outputs of one inference.
         report: report of the build, without a run, as plain values.
         origin: the provenance that the heads of the files state.
-        places, overwritten: as in `Program`.
+        places, overwritten, streamed: as in `Program`.
     """
 
     htvm: str
@@ -125,6 +125,7 @@ class Manifest:
     origin: Provenance | None = None
     places: tuple[tuple[int, int], ...] = ()
     overwritten: tuple[tuple[int, str], ...] = ()
+    streamed: Streamed | None = None
 
     @classmethod
     def of(
@@ -163,6 +164,7 @@ class Manifest:
             origin=program.origin,
             places=program.places,
             overwritten=program.overwritten,
+            streamed=program.streamed,
         )
 
 

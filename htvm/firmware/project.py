@@ -255,7 +255,7 @@ def _facts(program: Program, soc: Soc, report: BuildFacts | None) -> dict[str, A
     return {
         "soc_title": soc.title,
         "method": program.plan.method,
-        "io_bytes": tensor_bytes((*program.inputs, *program.outputs)),
+        "io_bytes": tensor_bytes((*program.l2_inputs, *program.outputs)),
         "report": report,
         "table": [
             {

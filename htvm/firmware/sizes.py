@@ -172,13 +172,20 @@ def linked_sizes(firmware: Firmware[Any], program: Program, compiler: str) -> Si
         for name, symbol in symbols.items()
         if name.startswith(("htvm_run_input_", "htvm_run_output_")) and name not in inside
     )
+    constants, other = use.constants, use.data + use.zeroed + use.uninitialised - arena - io
+    if program.streamed is not None:
+        # The caller has a row at a time; only this firmware has all of them.
+        whole = symbols["htvm_run_input_0"]
+        io += tensor_bytes(program.l2_inputs) - whole.size
+        if whole.address < symbols["__bss_start"].address:  # in flash, so not in RAM
+            constants, other = constants - whole.size, other + whole.size
     return Sizes(
         code=use.code,
-        constants=use.constants,
+        constants=constants,
         arena=arena,
         stack=use.stack,
         io=io,
-        other=use.data + use.zeroed + use.uninitialised - arena - io,
+        other=other,
         compiler=compiler,
     )
 

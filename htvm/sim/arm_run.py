@@ -78,7 +78,9 @@ class StepCounts:
         self.low, self.top = (
             firmware.symbol(name).address for name in ("__stack_low", "__stack_top")
         )
-        entries = [name for name in (entry, f"{entry}_in") if name in firmware.symbols]
+        rows = f"{entry.removesuffix('_run')}_row"
+        named = (entry, f"{entry}_in", rows, f"{rows}_in")
+        entries = [name for name in named if name in firmware.symbols]
         self.ranges: list[tuple[int, int, Place]] = [self.range("main", "main")]
         self.ranges += [self.range(name, "entry") for name in entries or [entry]]
         self.begin: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from htvm.sim.host import run_host
 from htvm.sim.qemu import run_qemu
 from htvm.sim.qemu_user import run_qemu_user
 from htvm.sim.rv32 import run_rv32
-from htvm.sim.thumb import estimate
+from htvm.sim.thumb import estimate, sum_of
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -151,6 +151,8 @@ def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int
         )
     outputs = _outputs(built, result.outputs, ())
     cycles, executed = None if core is None else core.cycles, result.executed
+    if program.streamed is not None:
+        result = _with_rows_together(result)
     counted, known = _step_instructions(program, functions, result), iter(result.step_executed)
     return RawResult(
         outputs=outputs,
@@ -167,6 +169,20 @@ def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int
             None if cycles is None or span is None else estimate(next(known), cycles)
             for span in (counted if executed is not None else ())
         ),
+    )
+
+
+def _with_rows_together(result: ArmRun) -> ArmRun:
+    """Return a run in which the calls of the first kernel, one for each row, are one step."""
+    (name, begin, _), *_ = result.steps
+    rows = [at for at, step in enumerate(result.steps) if step[0] == name]
+    total = sum(result.steps[at][2] - result.steps[at][1] for at in rows)
+    others = [at for at in range(len(result.steps)) if at not in rows]
+    known = result.step_executed
+    return replace(
+        result,
+        steps=((name, begin, begin + total), *(result.steps[at] for at in others)),
+        step_executed=known and (sum_of([known[at] for at in rows]), *(known[at] for at in others)),
     )
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from byoc_dory.soc.cores import ArmCycles
@@ -59,6 +61,17 @@ class Executed:
     def instructions(self) -> int:
         """All instructions."""
         return self.kinds.total()
+
+
+def sum_of(parts: Sequence[Executed]) -> Executed:
+    """Return what several pieces of a run executed together."""
+    return Executed(
+        sum((part.kinds for part in parts), Counter()),
+        sum(part.registers for part in parts),
+        sum(part.calls for part in parts),
+        sum(part.returns for part in parts),
+        sum(part.taken for part in parts),
+    )
 
 
 def executed(code: bytes, entered: npt.NDArray[np.int64], taken: int) -> Executed:

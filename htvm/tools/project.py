@@ -261,5 +261,6 @@ def _program(folder: Path, manifest: Manifest, known_files: Container[str]) -> P
         origin=manifest.origin,
         places=manifest.places,
         overwritten=manifest.overwritten,
+        streamed=manifest.streamed,
         stack_bytes=manifest.sizes.stack,
     )

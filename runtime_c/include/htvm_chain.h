@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define HTVM_CHAIN_WAITS 1          /* no error: the next row of the input has not come yet */
 #define HTVM_CHAIN_NO_ROOM (-16)    /* all rows of a full strip are still read */
 #define HTVM_CHAIN_NO_ROW (-17)     /* a row is read that is not there yet, or no longer */
 #define HTVM_CHAIN_OVERWRITES (-18) /* an output would overwrite a row that is still read */

@@ -178,7 +178,7 @@ class _Layout:
         self.outputs = tuple(name for name in self.made if network.dies(name) >= behind)
         read = [reading.tensor for unit in self._units() for reading in unit.reads]
         self.inputs = tuple(dict.fromkeys(name for name in read if name not in self.made))
-        self.whole = {*self.inputs, *self.outputs}
+        self.whole = {*self.inputs, *self.outputs} - {network.streamed}
 
     def _units(self) -> Sequence[Unit]:
         return [self.units[number] for number in self.numbers]
@@ -208,7 +208,8 @@ class _Layout:
             padded = [each for each in windows if each.is_padded]
             tensor = self.tensors[name]
             pixel = tensor.pixel
-            if len(readers) == 1 and name in self.whole:
+            copied = name in self.whole or name == self.network.streamed
+            if len(readers) == 1 and copied:
                 pixel = self.wide.get(readers[0][0].name, pixel)
             strip = Strip(
                 tensor,
@@ -217,7 +218,7 @@ class _Layout:
                 max((each.left for each in padded), default=0),
                 max((each.right for each in padded), default=0),
                 padded[0].fill if padded else 0,
-                name in self.whole,
+                copied,
                 pixel,
             )
             fills = {each.fill for each in padded}

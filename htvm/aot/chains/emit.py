@@ -57,13 +57,21 @@ class _Member:
     name: str
     parameter: str
     comment: str
-    first: int
-    next: int
+    first: int | str
+    next: int | str
 
     @property
     def start(self) -> str:
         """The initializer."""
         return f"{{{self.parameter}, {self.first}, {self.next}}}"
+
+
+def state_bytes(chain: Chain) -> int:
+    """Return the bytes that a chain keeps from row to row of an input that comes row by row.
+
+    They are the number of the next row, the place in the chain's order, and the rows of each map.
+    """
+    return 4 * (2 + 2 * (len(chain.inputs) - 1 + len(chain.outputs) + len(chain.strips)))
 
 
 def program_of(chain: Chain, number: int, rows: RowKernels) -> Program:
@@ -99,6 +107,7 @@ class _Writer:
             kernel for each in rows for kernel in each.kernels if kernel.symbol in called
         ]
         self.sharing = share_functions(self.row_kernels, symbol)
+        self.streamed = network.streamed if network.streamed in chain.inputs else ""
         self.work = max((program.plan.peak for program in self.programs.values()), default=0)
         self.members = self._members()
         names = FreshNames()
@@ -118,6 +127,9 @@ class _Writer:
         ]
         if self.work:
             strips.append(("work", "int8", (self.work,), self.work))
+        if self.streamed:
+            size = state_bytes(chain)
+            strips.append(("state", "int32", (size // 4,), size))
         params = [(name, tensor.dtype, tensor.shape) for name, tensor in (*inputs, *outputs)]
         params += [(name, dtype, shape) for name, dtype, shape, _ in strips]
         overlays = tuple(
@@ -128,7 +140,9 @@ class _Writer:
         )  # fmt: skip
         units = [self.network.units[number] for number in range(*chain.units)]
         nodes = [node for unit in units for node in unit.nodes]
-        prototype = f"int32_t {self.symbol}({', '.join(f'int8_t *{name}' for name, *_ in params)})"
+        types = {name: "int32_t" if name == "state" else "int8_t" for name, *_ in params}
+        listed = ", ".join(f"{kind} *{name}" for name, kind in types.items())
+        prototype = f"int32_t {self.symbol}({listed})"
         note = f"{len(units)} kernels advance together, row by row"
         output = params[len(inputs)][0]
         headers = [header for program in self.programs.values() for header in program.cpu_headers]
@@ -139,6 +153,7 @@ class _Writer:
                 functions=self._functions(),
                 symbol=self.symbol,
                 members=list(members.values()),
+                streamed=self._streamed(),
                 work=self.work,
                 stages=[self._stage(at, stage) for at, stage in enumerate(chain.stages)],
                 layers=", ".join(node.name for node in nodes),
@@ -191,11 +206,27 @@ class _Writer:
             if "depthwise" in kernel.operators
         }
 
+    def _streamed(self) -> dict[str, Any] | None:
+        """Return what the template says of rows that come one by one."""
+        if not self.streamed:
+            return None
+        number = next(
+            at for at, stage in enumerate(self.chain.stages) if stage.name == self.streamed
+        )
+        return {
+            "stage": number,
+            "given": self.members[self.streamed, False].name,
+            "strip": self.members[self.streamed, True].name,
+            "rows": self.tensors[self.streamed].rows,
+            "kept": [member.name for (name, strip), member in self.members.items()
+                     if strip or name != self.streamed],
+        }  # fmt: skip
+
     # --- members -----------------------------------------------------------------------------
 
     def _members(self) -> dict[tuple[str, bool], _Member]:
         """Return the members by tensor and whether they are its strip."""
-        fresh = FreshNames(["work", "y", "to", "c"]).fresh
+        fresh = FreshNames(["work", "state", "y", "to", "c"]).fresh
         found = {}
         for name in (*self.chain.inputs, *self.chain.outputs):
             tensor = self.tensors[name]
@@ -204,6 +235,9 @@ class _Writer:
             comment = f"{name}, {tensor.rows} rows of {tensor.row} B, whole"
             rows = tensor.rows if given else 0
             found[name, False] = _Member(label, label, comment, 0, rows)
+            if name == self.streamed:
+                comment = f"{name}, {tensor.rows} rows of {tensor.row} B, the one that has come"
+                found[name, False] = _Member(label, label, comment, "state[0]", "state[0] + 1")
         for name, strip in self.chain.strips.items():
             label = fresh(f"strip_{c_identifier(name)}")
             comment = (

@@ -111,6 +111,7 @@ class Network:
         tensors: the tensors that units read or compute, by name.
         inputs: names of those that the caller hands over.
         outside: names of the inputs that do not lie in the arena.
+        streamed: name of the input that comes row by row; empty for none.
         results: names of those that are returned.
         pads: the calls that compute a padded tensor as a whole, by its name in the calls.
     """
@@ -121,6 +122,7 @@ class Network:
     outside: frozenset[str]
     results: tuple[str, ...]
     pads: Mapping[str, ModelCall]
+    streamed: str = ""
 
     @cached_property
     def made(self) -> Mapping[str, int]:

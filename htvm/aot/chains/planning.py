@@ -15,14 +15,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from byoc_dory.emit.text import c_identifier
-from byoc_dory.errors import CapacityError
+from byoc_dory.errors import CapacityError, UnsupportedError
 from byoc_dory.memory.arena import ALIGNMENT, live_bytes
 from byoc_dory.work import Work
 from htvm.aot.chains.chain import Chain, chain_of
-from htvm.aot.chains.emit import chain_kernel, program_of
+from htvm.aot.chains.emit import chain_kernel, program_of, state_bytes
 from htvm.aot.chains.network import Network, network_of
 from htvm.aot.program import assemble
 from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
+from patterns.rows import has_rows
 
 if TYPE_CHECKING:
     from htvm.aot.assembler import Assembly
@@ -47,28 +48,68 @@ _CALL, _BYTE, _MAC = 70, 0.6, 1.0
 
 
 def by_rows(
-    graph: Graph, given: Assembly, memory: int | Literal["least"], compiler: RowCompiler
+    graph: Graph,
+    given: Assembly,
+    memory: int | Literal["least"] | None,
+    compiler: RowCompiler,
+    *,
+    streamed: bool = False,
 ) -> Assembly:
     """Return a program whose arena has at most this many bytes, by chains where that is needed.
 
     Args:
         graph: the operators.
         given: the calls, each operator as a whole.
-        memory: bytes of the arena, or "least".
+        memory: bytes of the arena, or "least"; ``None``: as many as without chains.
         compiler: makes the kernels of rows.
+        streamed: whether the only input comes row by row.
 
     Raises:
         CapacityError: the arena of no such program is that small.
+        UnsupportedError: there is not one input with rows, or an operator needs all of it.
     """
     whole = assemble(given)
-    if memory != "least" and whole.plan.peak <= memory:
+    if not streamed and (memory is None or (memory != "least" and whole.plan.peak <= memory)):
         return given
     network = network_of(graph, given)
+    if streamed:
+        network = _with_streamed_input(network, given)
+        return _Planner(network, given, whole, compiler).plan(memory)
     if network is None:
         if memory == "least":
             return given
+        assert memory is not None
         raise _too_small(memory, whole.plan.peak, "its operators are computed as a whole")
     return _Planner(network, given, whole, compiler).plan(memory)
+
+
+def _with_streamed_input(network: Network | None, given: Assembly) -> Network:
+    """Return a network whose input comes row by row.
+
+    Raises:
+        UnsupportedError: it does not have one input with rows, or an operator needs all of it.
+    """
+    if len(given.inputs) != 1 or not has_rows(given.inputs[0].shape):
+        shapes = ", ".join(f"'{info.name}' {info.shape}" for info in given.inputs)
+        raise _not_streamed(f"the inputs are {shapes}, not one map in NHWC with a batch of 1")
+    if network is None:
+        raise _not_streamed("the operators are computed as a whole")
+    (name,) = network.inputs
+    behind = network.last.get(name, -1) + 1
+    if not behind or behind > len(network.units):
+        raise _not_streamed(f"no operator reads '{name}', or it is an output itself")
+    for unit in network.units[:behind]:
+        if not unit.has_rows:
+            raise _not_streamed(f"'{unit.name}' needs the whole of what it reads")
+    return replace(network, streamed=name)
+
+
+def _not_streamed(why: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the input cannot come row by row: {why}",
+        where="option 'input'",
+        hint="leave it out, or give input='overwritten'",
+    )
 
 
 def _too_small(limit: int, least: int, why: str) -> CapacityError:
@@ -108,8 +149,11 @@ class _Planner:
         self.whole = whole
         self.compiler = compiler
 
-    def plan(self, memory: int | Literal["least"]) -> Assembly:
+    def plan(self, memory: int | Literal["least"] | None) -> Assembly:
         least = self._least()
+        if memory is None:
+            memory = max(self.whole.plan.peak, least)
+            memory = "least" if memory == least else memory
         asked = low = least if memory == "least" else memory
         if asked < least:
             raise self._refusal(asked, least)
@@ -126,7 +170,7 @@ class _Planner:
             low -= max(peak - asked, ALIGNMENT)
         assert best is not None
         peak, made = best
-        if peak >= self.whole.plan.peak:
+        if peak >= self.whole.plan.peak and not self.network.streamed:
             peak, made = self.whole.plan.peak, self.given
         if memory != "least" and peak > memory:
             raise self._refusal(memory, peak)
@@ -140,13 +184,20 @@ class _Planner:
         """All segments, by the unit behind their last one."""
         units = self.network.units
         found: dict[int, list[_Segment]] = {number + 1: [] for number in range(len(units))}
+        # An input that comes row by row is read by the first chain only.
+        reads = self.network.last[self.network.streamed] if self.network.streamed else -1
         for first, unit in enumerate(units):
-            found[first + 1].append(self._single(first))
+            if 0 < first <= reads:
+                continue
+            if first > reads:
+                found[first + 1].append(self._single(first))
             if not unit.has_rows:
                 continue
             for behind in range(first + 1, min(first + _LONGEST, len(units)) + 1):
                 if not units[behind - 1].has_rows:
                     break
+                if first <= reads >= behind:
+                    continue
                 chain = chain_of(self.network, first, behind, self._wide)
                 if chain is None or len(chain.stages) > _STAGES:
                     continue
@@ -154,9 +205,17 @@ class _Planner:
         return found
 
     def _least(self) -> int:
-        best = [0] * (len(self.network.units) + 1)
-        for behind, segments in self._segments.items():
-            best[behind] = min(max(best[each.first], each.bytes) for each in segments)
+        best: list[int | None] = [0]
+        for segments in self._segments.values():
+            needs = [
+                max(before, each.bytes)
+                for each in segments
+                if (before := best[each.first]) is not None
+            ]
+            best.append(min(needs, default=None))
+        if best[-1] is None:
+            name = self.network.units[self.network.last[self.network.streamed]].name
+            raise _not_streamed(f"no chain of at most {_LONGEST} operators reaches '{name}'")
         return best[-1]
 
     def _quickest(self, limit: int, low: int) -> list[_Segment] | None:
@@ -236,6 +295,8 @@ class _Planner:
         total += sum(_rounded(network.tensors[name].bytes) for name in outputs)
         total += sum(_rounded(strip.bytes) for strip in chain.strips.values())
         total += _rounded(max(self._work(chain, number) for number in range(first, behind)))
+        if network.streamed in chain.inputs:
+            total += _rounded(state_bytes(chain))
         return total - max((self._shared(chain, name) for name in outputs), default=0)
 
     def _shared(self, chain: Chain, output: str) -> int:
@@ -317,7 +378,10 @@ class _Planner:
                 if call.outputs[0].name not in there:
                     made.append(kernels[call.target])
                     enter(call)
-        return replace(given, calls=calls, cpu_kernels=tuple(dict.fromkeys(made)))
+        streamed = bool(network.streamed)
+        return replace(
+            given, calls=calls, cpu_kernels=tuple(dict.fromkeys(made)), streamed=streamed
+        )
 
     def _call(self, chain: Chain, kernel: CpuKernel) -> ModelCall:
         tensors = self.network.tensors

@@ -305,11 +305,11 @@ memory = click.option(
 handed_over = click.option(
     "--input-as",
     "input",
-    type=click.Choice(["kept", "overwritten"]),
+    type=click.Choice(["kept", "overwritten", "streamed"]),
     default="kept",
     show_default=True,
-    help="For CPU targets: where inputs are: the caller's, or in the arena, where a run overwrites "
-    "them.",
+    help="For CPU targets: where inputs are: the caller's, in the arena, where a run overwrites "
+    "them, or handed over row by row.",
 )
 l2 = click.option("--l2", "l2_bytes", type=Bytes(), help="Bytes of L2, where that is adjustable.")
 tiling = _together(
@@ -351,7 +351,7 @@ class Build(Placed, total=False):
     platform: Literal["rv32", "arm", "qemu", "host"] | None
     l2_bytes: int | None
     memory: int | Literal["least"] | None
-    input: Literal["kept", "overwritten"]
+    input: Literal["kept", "overwritten", "streamed"]
     cc: str | None
     assembly: Literal["ahead", "late"] | None
 

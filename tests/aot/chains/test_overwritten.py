@@ -112,7 +112,7 @@ def test_numbers_of_numpy_are_limits() -> None:
 
 
 def test_what_is_no_way_to_hand_over_inputs_is_refused() -> None:
-    with pytest.raises(TargetError, match="kept or overwritten"):
+    with pytest.raises(TargetError, match="kept or overwritten or streamed"):
         BuildOptions(input="lost")  # type: ignore[arg-type]
     with pytest.raises(TargetError, match="option 'input'"):
         Compiled(chained_network(3), "diana", BuildOptions(input="overwritten"))
