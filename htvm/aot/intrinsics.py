@@ -232,6 +232,7 @@ class CoreKernels:
             empty: kernels call none.
         lanes: how many elements element-wise loops compute at once (`htvm.aot.lanes`): exactly
             four, or up to more; 0: they do not.
+        pools: channels of a pool's window whose sums ``htvm_pool_sums`` adds at once; 0: one, in C.
         large: whether `htvm_scale` takes sums below 3 * 2^29, and divides by up to 2^31.
     """
 
@@ -239,6 +240,7 @@ class CoreKernels:
     depthwise: tuple[Depthwise, ...]
     header: str = "htvm_intrinsics.h"
     lanes: int = 0
+    pools: int = 0
     large: bool = False
 
     @property
@@ -456,9 +458,11 @@ _FIVE_PIXELS = replace(_FOUR_PIXELS, pixels=5)
 KERNELS: Mapping[str, CoreKernels] = {
     "": CoreKernels((SCALAR,), (_FOUR_PIXELS,), header=""),
     "corev": CoreKernels((DOT4, SCALAR), (_FOUR_PIXELS,)),
-    "dsp": CoreKernels((HALFWORDS, SCALAR), (BAND, THREE_BY_THREE, _FIVE_PIXELS), large=True),
+    "dsp": CoreKernels(
+        (HALFWORDS, SCALAR), (BAND, THREE_BY_THREE, _FIVE_PIXELS), pools=4, large=True
+    ),
     "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,), large=True),
-    "mve": CoreKernels((VECTORS, SCALAR), (NINES, TAPS, _FOUR_PIXELS), lanes=4),
+    "mve": CoreKernels((VECTORS, SCALAR), (NINES, TAPS, _FOUR_PIXELS), lanes=4, pools=8),
     "rvv": CoreKernels(
         (CHANNELS, SCALAR), (CHANNEL_TAPS, _FOUR_PIXELS), header="htvm_vectors.h", lanes=16
     ),

@@ -4,7 +4,30 @@
 
 #include <stdint.h>
 
+#include "htvm_columns.h"
 #include "htvm_lanes.h"
+
+#if HTVM_DSP_LOOPS
+/* Sums of four channels of a row of pixels at `x`, added to halfwords: channels 0 and 2, 1 and 3. */
+HTVM_INLINE void htvm_pool_row(uint32_t *even, uint32_t *odd, const int8_t *x, uint32_t columns,
+                               uint32_t step)
+{
+    uint32_t one, other, twos = columns / 2;
+    __asm__ volatile("tst %[columns], #1\n beq 1f\n ldr %[one], [%[x]]\n add %[x], %[x], %[step]\n"
+                     "sxtab16 %[even], %[even], %[one]\n sxtab16 %[odd], %[odd], %[one], ror #8\n"
+                     "1:\n cmp %[twos], #0\n beq 3f\n"
+                     "2:\n ldr %[one], [%[x]]\n ldr %[other], [%[x], %[step]]\n"
+                     "add %[x], %[x], %[step], lsl #1\n"
+                     "sxtab16 %[even], %[even], %[one]\n sxtab16 %[odd], %[odd], %[one], ror #8\n"
+                     "sxtab16 %[even], %[even], %[other]\n"
+                     "sxtab16 %[odd], %[odd], %[other], ror #8\n"
+                     "subs %[twos], %[twos], #1\n bne 2b\n 3:\n"
+                     : [even] "+&r"(*even), [odd] "+&r"(*odd), [x] "+&r"(x), [twos] "+&r"(twos),
+                       [one] "=&r"(one), [other] "=&r"(other)
+                     : [columns] "r"(columns), [step] "r"(step)
+                     : "cc", "memory");
+}
+#endif
 
 /* sums[c] = the sum of channel c of a window of rows * columns pixels, at most 256 of them, so that a
  * sum has 16 bits.  A row is `pitch` elements behind the one before, a pixel `step`; channels are
@@ -30,7 +53,24 @@ HTVM_SHARED void htvm_pool_sums(int32_t *sums, const int8_t *x, uint32_t rows, u
         }
     }
 #else
-    for (uint32_t c = 0; c < channels; c++) {
+    uint32_t c = 0;
+#if HTVM_DSP_LOOPS
+    if (pitch == columns * step) {
+        columns *= rows;
+        rows = 1;
+    }
+    for (; c + 4 <= channels; c += 4) {
+        uint32_t even = 0, odd = 0;
+        for (uint32_t row = 0; row < rows; row++) {
+            htvm_pool_row(&even, &odd, x + c + row * pitch, columns, step);
+        }
+        sums[c] = (int16_t)(uint16_t)even;
+        sums[c + 1] = (int16_t)(uint16_t)odd;
+        sums[c + 2] = (int16_t)(uint16_t)(even >> 16);
+        sums[c + 3] = (int16_t)(uint16_t)(odd >> 16);
+    }
+#endif
+    for (; c < channels; c++) {
         int32_t total = 0;
         for (uint32_t i = 0; i < rows * columns; i++) {
             total += x[i / columns * pitch + i % columns * step + c];

@@ -166,7 +166,7 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
     "ldr r5, [r2]\n ldrb r7, [r3]\n sub r7, r7, #2\n" HTVM_LIKE("r8") HTVM_LIKE("r10")             \
     HTVM_LIKE("r11") HTVM_LIKE("r12")
 
-/* The whole.  Of eight steps at once, the first ones are left out where words are no multiple. */
+/* The whole.  Of 16 steps at once, the first ones are left out where words are no multiple. */
 #define HTVM_SCALED_ONE(own, requantized)                                                          \
     htvm_scaled_t now = {bias,   multiplier, shift,   out, 0, 2 * zero + 1, bias + channels,       \
                          column, words,      weights, 0,   0};                                     \
@@ -174,12 +174,12 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
     __asm__ volatile(                                                                              \
         "push {r0, r7, r9}\n ldrd r2, r3, [r0, #28]\n ldr r1, [r0, #36]\n"                         \
         "add r2, r2, r3, lsl #3\n str r2, [r0, #32]\n"                                             \
-        "rsb r3, r3, #0\n and r3, r3, #7\n mov r2, #72\n mul r3, r3, r2\n adr.w r2, 4f\n"          \
+        "rsb r3, r3, #0\n and r3, r3, #15\n mov r2, #72\n mul r3, r3, r2\n adr.w r2, 4f\n"          \
         "add r3, r3, r2\n orr r3, r3, #1\n str r3, [r0, #44]\n"                                    \
         "2:\n ldr r4, [r0]\n ldm r4!, {r8, r10, r11, r12}\n str r4, [r0]\n"                        \
         "ldr r2, [r0, #44]\n ldrd r0, r6, [r0, #28]\n bx r2\n .balign 4\n"                         \
-        "4:\n" HTVM_FOURS HTVM_FOURS HTVM_FOURS HTVM_FOURS HTVM_FOURS HTVM_FOURS HTVM_FOURS        \
-        HTVM_FOURS "cmp r0, r6\n bne 4b\n"                                                         \
+        "4:\n" HTVM_FOUR_TIMES(HTVM_FOURS) HTVM_FOUR_TIMES(HTVM_FOURS)                             \
+        HTVM_FOUR_TIMES(HTVM_FOURS) HTVM_FOUR_TIMES(HTVM_FOURS) "cmp r0, r6\n bne 4b\n"            \
         "ldr r0, [sp]\n ldrd r2, r3, [r0, #4]\n ldr r4, [r0, #12]\n"                               \
         "ldr r6, [r0, #20]\n" requantized "str r4, [r0, #12]\n"                                    \
         "ldr r2, [r0]\n ldr r3, [r0, #24]\n cmp r2, r3\n bne 2b\n pop {r0, r7, r9}\n"              \

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
 
-def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0) -> Scheduled:
+def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0, pools: int = 0) -> Scheduled:
     """Inline element-wise blocks, and compute each sum where its value is used.
 
     Args:
@@ -38,10 +38,11 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0) -> Schedule
         unroll: iterations of an element-wise operator's innermost loop to unroll, if they divide
             it.
         lanes: how many elements such a loop computes at once (`htvm.aot.lanes`); 0: one.
+        pools: channels of a pool's window whose sums the core adds at once; 0: one.
     """
     sch = start(func)
     inline_all(sch)
-    if lanes == FOUR and (pool := _pool(sch)) is not None:
+    if pools and (pool := _pool(sch, lanes, pools)) is not None:
         return pool
     for block in blocks_of(sch)[:-1]:
         if is_reduction(sch, block):
@@ -63,7 +64,7 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0) -> Schedule
     return Scheduled(sch.mod["main"], "element-wise operators inlined", plain=True)
 
 
-def _pool(sch: s_tir.Schedule) -> Scheduled | None:
+def _pool(sch: s_tir.Schedule, lanes: int, channels: int) -> Scheduled | None:
     """Sum windows of int8 with channels last, all channels of a pixel at once; ``None`` if others.
 
     At most 256 pixels, whose sum has 16 bits.
@@ -89,8 +90,9 @@ def _pool(sch: s_tir.Schedule) -> Scheduled | None:
     zero = sch.decompose_reduction(sums, first)
     sch.annotate(first, POOL, 1)
     sch.annotate(loops_of(sch, zero)[-4], START, 1)
-    lanes_over(sch, FOUR, c)
-    return Scheduled(overlap_tiles(sch.mod["main"]), "windows summed eight channels at once")
+    if lanes:
+        lanes_over(sch, lanes, c)
+    return Scheduled(overlap_tiles(sch.mod["main"]), f"windows summed {channels} channels at once")
 
 
 def _in_lanes(sch: s_tir.Schedule, block: Any, lanes: int) -> Scheduled:
