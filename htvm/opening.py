@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import InputError, ModelError
 from htvm.public import public
-from htvm.torch_files import refuse_program, refuse_torch_file
+from htvm.torch_files import is_program, refuse_pickled
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
 
     from htvm.frontend.limits import Limits
+    from htvm.frontend.torch import Semantics
     from htvm.model import Model
     from htvm.quantization.samples import Data, Labels
 
@@ -38,14 +39,16 @@ def load(
     dimensions: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     limits: Limits | None = None,
+    semantics: Semantics | None = None,
 ) -> Model:
     """Load a quantized network.
 
     Args:
-        source: a ``.tflite`` file quantized fully to int8, an ``.onnx`` file, a built-in network
-            such as ``"zoo:resnet8"`` (see `htvm.zoo.named`), or a Relax IRModule whose function
-            ``main`` is as TVM's importers write it (with zero points of the type of their tensors
-            it has ONNX's arithmetic, with int32 ones TFLite's), or already in the integer form.
+        source: a ``.tflite`` file quantized fully to int8, an ``.onnx`` file, a quantized program
+            of torch (a ``.pt2`` file or an ``ExportedProgram``), a built-in network such as
+            ``"zoo:resnet8"`` (see `htvm.zoo.named`), or a Relax IRModule whose function ``main`` is
+            as TVM's importers write it (with zero points of the type of their tensors it has ONNX's
+            arithmetic, with int32 ones TFLite's), or already in the integer form.
         name: name of the model, used for C symbols; by default the file's name, or ``"model"``.
         dialect: dialect of an ONNX file (see `htvm.frontend.onnx.dialect.READERS`); recognised if
             not given.
@@ -57,6 +60,8 @@ def load(
             file, if it is there. An input without elements, such as an empty cache, is no input of
             the model.
         limits: what reading a file may take (`htvm.Limits`), for one that is refused for it.
+        semantics: arithmetic of a program of torch: ``"torch"`` (the default), its own in integers,
+            or ``"tflite"``, that of TFLite's kernels, which differs by a step here and there.
 
     Returns:
         The model in the integer form.
@@ -87,6 +92,7 @@ def load(
         from htvm.tools.zoo import named
 
         _refuse_onnx_options(options, source)
+        _refuse_semantics(semantics, source)
         found = named(source)
         return found if name is None else replace(found, name=name)
     if isinstance(source, str | PathLike):
@@ -95,7 +101,7 @@ def load(
             raise ModelError(
                 "the name of the model is empty",
                 where="model",
-                hint="give a .tflite or .onnx file, or zoo:NAME",
+                hint="give a .tflite, .onnx or .pt2 file, or zoo:NAME",
             )
         if _is_folder(path):
             raise ModelError("a folder is not a model", where=str(path), hint="give a file")
@@ -114,6 +120,7 @@ def load(
         if path.suffix.lower() == ".onnx":
             from htvm.frontend.onnx import load_onnx
 
+            _refuse_semantics(semantics, str(path))
             return load_onnx(
                 path,
                 name,
@@ -123,13 +130,23 @@ def load(
                 input_shapes=input_shapes,
                 limits=limits,
             )
-        refuse_torch_file(path)
+        refuse_pickled(path)
         _refuse_onnx_options(options, str(path))
+        if path.suffix.lower() == ".pt2":
+            from htvm.frontend.torch import load_pt2
+
+            return load_pt2(path, name, limits, semantics)
+        _refuse_semantics(semantics, str(path))
         from htvm.frontend.tflite import load_tflite
 
         return load_tflite(path, name, limits)
-    refuse_program(source)
+    if is_program(source):
+        from htvm.frontend.torch import load_program
+
+        _refuse_onnx_options(options, "a program of torch")
+        return load_program(source, name, limits, semantics)
     _refuse_onnx_options(options, "an IRModule")
+    _refuse_semantics(semantics, "an IRModule")
     from htvm.frontend.module import load_module
 
     return load_module(source, name)
@@ -176,6 +193,13 @@ def _refuse_onnx_options(options: Mapping[str, object], where: str) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise ModelError(f"'{given[0]}' is for ONNX files alone", where=where, hint="leave it out")
+
+
+def _refuse_semantics(given: object, where: str) -> None:
+    if given is not None:
+        raise ModelError(
+            "'semantics' is for programs of torch alone", where=where, hint="leave it out"
+        )
 
 
 def _refuse_printed(path: Path) -> None:

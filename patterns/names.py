@@ -32,6 +32,12 @@ class NameCounter:
         self._next: Counter[str] = Counter()
         self._taken = set(taken)
 
+    def take(self, name: str) -> bool:
+        """Take a name, and return whether it was free."""
+        free = name not in self._taken
+        self._taken.add(name)
+        return free
+
     def fresh(self, kind: str) -> str:
         """Return the next free name of this kind."""
         while True:

@@ -28,6 +28,7 @@ from byoc_dory.layers.layer import (
     Shift,
     Tensor,
     TfliteRequant,
+    TorchRequant,
     matrix,
 )
 from byoc_dory.layers.maps import (
@@ -77,6 +78,7 @@ __all__ = [
     "Shift",
     "Tensor",
     "TfliteRequant",
+    "TorchRequant",
     "Weighing",
     "Weighted",
     "add_layer",

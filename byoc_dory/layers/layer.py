@@ -135,6 +135,29 @@ class OnnxRequant:
 
 
 @dataclass(frozen=True)
+class TorchRequant:
+    """The requantization of quantized programs of torch; one entry, or one per channel.
+
+    ``y = clip(rint((acc * multiplier + addend) / 2**shift) + output_zero_point)``, ties to even, in
+    integers of 64 bits.
+
+    Attributes:
+        multiplier: multipliers below 2**31.
+        shift: shifts of 1 to 61 bits, as many as there are multipliers.
+        addend: what is left of the bias behind whole steps of the accumulator, below 2**31 in
+            magnitude: one entry, or one per channel.
+        output_zero_point: added after scaling.
+        input_zero_points: one per input tensor; subtracted from the activations.
+    """
+
+    multiplier: tuple[int, ...]
+    shift: tuple[int, ...]
+    addend: tuple[int, ...] = (0,)
+    output_zero_point: int = 0
+    input_zero_points: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True)
 class AnalogRequant:
     """Requantization of an in-memory core with ternary weights, such as DIANA's analog core.
 
@@ -158,7 +181,7 @@ class AnalogRequant:
     adc: tuple[int, int] = (-32, 31)
 
 
-Requant: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant | AnalogRequant
+Requant: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant | TorchRequant | AnalogRequant
 
 
 INT8 = (-128, 127)

@@ -84,7 +84,7 @@ def _of(module: IRModule, value: Expr, known: Mapping[Var, Interval]) -> Interva
     operator = str(getattr(value.op, "name", ""))
     if kind_of(module, value) == "tflite_requantize":
         return _scaled(*(_argument(arg, known) for arg in value.args[1]))
-    if kind_of(module, value) == "onnx_requantize":
+    if kind_of(module, value) in ("onnx_requantize", "torch_requantize"):
         return _FLOAT_PRODUCT
     if kind_of(module, value) == "mul_shift_requantize":
         clip = parameters_of(module, value)["clip"]

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Shift, TfliteRequant
+from byoc_dory.layers import (
+    AnalogRequant,
+    MulShift,
+    OnnxRequant,
+    Shift,
+    TfliteRequant,
+    TorchRequant,
+)
 from htvm.frontend.check import check_graph
 from htvm.frontend.limits import check_sizes
 from htvm.frontend.operators import Activation, Applied
@@ -18,13 +25,17 @@ if TYPE_CHECKING:
 
 
 def integer_graph(
-    inputs: Sequence[tuple[str, Activation]], outputs: Sequence[Activation]
+    inputs: Sequence[tuple[str, Activation]],
+    outputs: Sequence[Activation],
+    labels: Mapping[Activation, str] | None = None,
 ) -> tuple[Graph, dict[Activation, str]]:
     """Return the operators that the outputs need, and the name of each tensor.
 
     Args:
         inputs: name and tensor of each input.
         outputs: tensors that the network returns.
+        labels: names for the operators that compute some of the tensors; others are numbered, as
+            those are that have the name of another one.
 
     Raises:
         UnsupportedError: a constant, an accumulator or a number of elements does not fit int32, a
@@ -39,7 +50,9 @@ def integer_graph(
     counter = NameCounter(tuple(names.values()))
     builder = GraphBuilder((name, activation.type) for name, activation in inputs)
     for operator, activation in operators:
-        name = counter.fresh(operator.stem or operator.op.stem)
+        label = (labels or {}).get(activation)
+        name = label if label is not None and counter.take(label) else ""
+        name = name or counter.fresh(label or operator.stem or operator.op.stem)
         inputs_of = [names[each] for each in operator.inputs]
         names[activation] = builder.apply(operator.op, inputs_of, name, operator.result)
     graph = builder.graph([names[activation] for activation in outputs])
@@ -67,6 +80,7 @@ def scheme_of(nodes: Sequence[Node]) -> str:
         MulShift: "mul_shift",
         TfliteRequant: "tflite",
         OnnxRequant: "onnx",
+        TorchRequant: "torch",
         AnalogRequant: "ternary",
     }
     found = {names[type(node.scaled.requant)] for node in nodes if node.scaled is not None}

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers import Array, OnnxRequant, TfliteRequant
+from byoc_dory.layers import Array, OnnxRequant, Shift, TfliteRequant, TorchRequant
 from htvm.frontend.operators import Activation, Applied, Clip, Pair, Quantization
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of
@@ -33,6 +33,7 @@ from patterns.ops.tflite.binary import (
     TfliteBinary,
 )
 from patterns.ops.tflite.wide import WideConv2d, narrowed, uniform
+from patterns.ops.torch.rounding import requantization
 
 
 def converted(before: Quantization, after: Quantization, clip: Clip) -> Convert:
@@ -125,8 +126,8 @@ def bound(real: float, step: Quantization, otherwise: int, limits: Clip = (-128,
     return min(max(number, limits[0]), limits[1])
 
 
-Rounding: TypeAlias = Literal["tflite", "onnx"]
-"""Whose arithmetic to follow: TFLite Micro's or onnxruntime's."""
+Rounding: TypeAlias = Literal["tflite", "onnx", "torch"]
+"""Whose arithmetic to follow: TFLite Micro's, onnxruntime's or torch's."""
 
 BIAS_TOLERANCE = 0.02
 """How far the scale of a bias may be from s_in * s_w for its integers to be used unchanged."""
@@ -144,6 +145,8 @@ class QuantizedProduct:
         clip: inclusive range of the output.
         where: description of the place in the source, for messages.
         rounding: whose requantization to use.
+        fractions: what is left of the bias behind whole steps, float64 ``[K]``, in torch's
+            arithmetic; elsewhere ``None``.
     """
 
     weight: Array
@@ -153,6 +156,7 @@ class QuantizedProduct:
     clip: Clip
     where: str
     rounding: Rounding = "tflite"
+    fractions: Array | None = None
 
     def convolved(
         self, source: Activation, window: Window, position: Callable[[int], Pair]
@@ -180,16 +184,40 @@ class QuantizedProduct:
         return Applied(position, self.where, (source,), op, stem=Dense.kind)
 
     @cached_property
-    def _requant(self) -> TfliteRequant | OnnxRequant:
+    def _requant(self) -> Shift | TfliteRequant | OnnxRequant | TorchRequant:
+        if self.fractions is not None:
+            if self._plain_shift is not None:
+                return Shift(self._plain_shift)
+            ratios = np.asarray(self.ratios, "float64")
+            return requantization(ratios, self.fractions, self.zero_points[1])
         onnx = self.rounding == "onnx"
         parts = [(float_scale if onnx else fixed_point)(ratio) for ratio in self.ratios]
         multiplier, shift = zip(*parts, strict=True)
         requant = OnnxRequant if onnx else TfliteRequant
         return requant(multiplier, shift, self.zero_points[1])
 
+    @cached_property
+    def _plain_shift(self) -> int | None:
+        """The right shift that rounds as torch does, with half of its step added; else ``None``.
+
+        It rounds halves up, so there must be none: either nothing is shifted out, or the bias lies
+        between whole steps of the sum.
+        """
+        if self.fractions is None or self.zero_points[1] or len(self.ratios) > 1:
+            return None
+        mantissa, exponent = math.frexp(self.ratios[0])
+        shift, between = 1 - exponent, (self.fractions != 0).all()
+        whole = not self.fractions.any()
+        if mantissa != 0.5 or not 0 <= shift < 31 or not (between if shift else whole):
+            return None
+        return shift
+
     @property
     def _bias(self) -> Array:
         bias = folded_bias(self.weight, self.bias, self.zero_points[0])
+        if self.fractions is not None and self._plain_shift:
+            half = 1 << (self._plain_shift - 1)
+            bias = bias + half + np.floor(self.fractions).astype("int64")
         # Weights times activations in [-128, 127], each at its worst.
         above, below = (_sums(part(self.weight, 0)) for part in (np.maximum, np.minimum))
         highest = bias + 127 * above - 128 * below

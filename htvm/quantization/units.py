@@ -23,6 +23,7 @@ from byoc_dory.layers import (
     OnnxRequant,
     Shift,
     TfliteRequant,
+    TorchRequant,
 )
 from htvm.quantization.annotated import Annotated, is_kept
 from htvm.quantization.islands import (
@@ -206,7 +207,7 @@ def _check(node: Node, zeros: Mapping[str, int]) -> None:
     if node.scaled is None:
         return
     requant, padding = node.scaled.requant, node.scaled.pad
-    plain = not isinstance(requant, TfliteRequant | OnnxRequant)
+    plain = not isinstance(requant, TfliteRequant | OnnxRequant | TorchRequant)
     if isinstance(node.scaled, Add) and plain and any(zeros[name] for name in node.inputs):
         raise UnsupportedError("an add of integers whose zero points are not 0", where=where)
     if isinstance(requant, AnalogRequant):

@@ -7,6 +7,7 @@
   rounding, exactly as gemmlowp and TFLite Micro's reference kernels do ("double rounding").
 * `OnnxRequant`: onnxruntime's float32 computation, in integers (see
   `patterns.ops.onnxruntime.rounding`).
+* `TorchRequant`: torch's, in integers, rounded once (see `patterns.ops.torch.rounding`).
 
 All are followed by clip and cast.
 """
@@ -31,9 +32,11 @@ from byoc_dory.layers import (
     Requant,
     Shift,
     TfliteRequant,
+    TorchRequant,
 )
 from patterns.names import emit
 from patterns.ops.onnxruntime.rounding import onnx_requantize, read_factors
+from patterns.ops.torch.rounding import read_torch_requantize, torch_requantize
 from patterns.primitive import call_primitive, extents, primitive, shape_of
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 
 _INT32_MAX = 2**31 - 1
 
-Scaling: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant
+Scaling: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant | TorchRequant
 """Requantizations of one accumulator; that of an in-memory array is written after its passes."""
 
 
@@ -209,6 +212,8 @@ def requantize(
     else:
         if isinstance(requant, OnnxRequant):
             scaled = onnx_requantize(bb, acc, requant, name, axis, bound)
+        elif isinstance(requant, TorchRequant):
+            scaled = torch_requantize(bb, acc, requant, name, axis, bound)
         else:
             scaled = _tflite_requantize(bb, acc, requant, name, axis, bound)
         scaled = emit(bb, R.add(scaled, int_constant(requant.output_zero_point)), name)
@@ -335,7 +340,11 @@ def requantize_pattern(acc: DFPattern) -> tuple[DFPattern, dict[str, DFPattern]]
     product = is_op("relax.call_tir")(is_gv(), is_tuple([acc, factors]))
     by_onnx = is_op("relax.add")(product, onnx_zero_point)
 
-    scaled = by_product | by_shift | by_tflite | by_wide | by_onnx
+    torch_parts, torch_zero_point = [is_const(), is_const(), is_const()], is_const()
+    product = is_op("relax.call_tir")(is_gv(), is_tuple([acc, *torch_parts]))
+    by_torch = is_op("relax.add")(product, torch_zero_point)
+
+    scaled = by_product | by_shift | by_tflite | by_wide | by_onnx | by_torch
     clip = is_op("relax.clip")(scaled, wildcard(), wildcard())
     slots = {
         "shift": shift,
@@ -347,6 +356,10 @@ def requantize_pattern(acc: DFPattern) -> tuple[DFPattern, dict[str, DFPattern]]
         "zero_point": zero_point,
         "factors": factors,
         "onnx_zero_point": onnx_zero_point,
+        "torch_multiplier": torch_parts[0],
+        "torch_addend": torch_parts[1],
+        "torch_shift": torch_parts[2],
+        "torch_zero_point": torch_zero_point,
         "clip": clip,
     }
     cast = is_op("relax.astype")(clip)
@@ -378,6 +391,12 @@ def read_requantize(slots: Mapping[str, Expr]) -> Scaling:
             shift=_integers(slots["mul_shift"]),
             add=_integers(slots["mul_add"]),
         )
+    if "torch_shift" in slots:
+        first, second, third = (
+            slots[f"torch_{part}"].value.numpy() for part in ("multiplier", "addend", "shift")
+        )
+        zero = _integers(slots["torch_zero_point"])[0]
+        return read_torch_requantize((first, second, third), zero)
     if "factors" in slots:
         zero = _integers(slots["onnx_zero_point"])[0]
         return read_factors(slots["factors"].value.numpy(), zero)

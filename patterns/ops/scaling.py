@@ -18,6 +18,7 @@ from byoc_dory.layers import (
     Requant,
     Shift,
     TfliteRequant,
+    TorchRequant,
 )
 from byoc_dory.layers.layer import out_size
 
@@ -26,6 +27,8 @@ def factors_of(requant: Requant) -> Array:
     """Return real factors from accumulator steps to output steps, ``[1]`` or ``[K]``."""
     match requant:
         case OnnxRequant():
+            return np.ldexp(np.array(requant.multiplier, np.float64), -np.array(requant.shift))
+        case TorchRequant():
             return np.ldexp(np.array(requant.multiplier, np.float64), -np.array(requant.shift))
         case TfliteRequant():
             return np.ldexp(np.array(requant.multiplier, np.float64), np.array(requant.shift) - 31)
@@ -51,7 +54,9 @@ def offset_of(requant: Requant) -> float | Array:
 
 def zero_point_of(requant: Requant) -> int | None:
     """Return the output's zero point; ``None`` if the requantization does not add it."""
-    return requant.output_zero_point if isinstance(requant, TfliteRequant | OnnxRequant) else None
+    if isinstance(requant, TfliteRequant | OnnxRequant | TorchRequant):
+        return requant.output_zero_point
+    return None
 
 
 def requantized(acc: Array, requant: Requant, clip: tuple[int, int], dtype: str = "int8") -> Array:
@@ -68,10 +73,22 @@ def requantized(acc: Array, requant: Requant, clip: tuple[int, int], dtype: str 
         case TfliteRequant():
             parts = (np.array(requant.multiplier, np.int64), np.array(requant.shift, np.int64))
             out = tflite_scale(acc, *parts) + requant.output_zero_point
+        case TorchRequant():
+            numbers = (requant.multiplier, requant.addend, requant.shift)
+            out = _nearest_even(acc, *(np.array(v, np.int64) for v in numbers))
+            out = out + requant.output_zero_point
         case OnnxRequant():
             scale = factors_of(requant).astype(np.float32)
             out = np.rint(acc.astype(np.float32) * scale) + requant.output_zero_point
     return np.clip(out, *clip).astype(dtype)
+
+
+def _nearest_even(acc: Array, multiplier: Array, addend: Array, shift: Array) -> Array:
+    """Return torch's fixed-point product, rounded once, halves to even, on int64."""
+    total = acc * multiplier + addend + np.left_shift(1, shift - 1)
+    near = total >> shift
+    tie = total & (np.left_shift(1, shift) - 1) == 0
+    return np.asarray(near - (near & tie))
 
 
 def tflite_scale(value: Array, multiplier: Any, shift: Any) -> Array:

@@ -17,7 +17,14 @@ import numpy.typing as npt
 from tvm import relax
 from tvm.ir import GenericConst, IRModule
 
-from tests.reference import gemmlowp, integers, onnx_arithmetic, tflite_operators, tflite_tables
+from tests.reference import (
+    gemmlowp,
+    integers,
+    onnx_arithmetic,
+    tflite_operators,
+    tflite_tables,
+    torch_arithmetic,
+)
 from tests.reference.tflite_operators import scaled
 
 Array = npt.NDArray[Any]
@@ -287,6 +294,7 @@ _PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     **onnx_arithmetic.PRIMITIVES,
     **tflite_operators.PRIMITIVES,
     **tflite_tables.PRIMITIVES,
+    **torch_arithmetic.PRIMITIVES,
     "average_pool2d": _average_pool,
     "mul_shift_requantize": _mul_shift,
     "tflite_add": _tflite_add,

@@ -93,10 +93,19 @@ def network_of(graph: OnnxGraph, options: Options, dialect: str | None = None) -
     return network
 
 
-def model_of(graph: OnnxGraph, network: Network, name: str) -> Model:
-    """Return what a reader has made of a graph as a model in the integer form; errors as above."""
+def model_of(
+    graph: OnnxGraph,
+    network: Network,
+    name: str,
+    labels: Mapping[Activation, str] | None = None,
+) -> Model:
+    """Return what a reader has made of a graph as a model in the integer form; errors as above.
+
+    ``labels`` are names for the operators that compute some of the tensors.
+    """
     _check_outputs(graph, network)
-    integers, names = integer_graph(_parameters(network), [item for _, item in network.outputs])
+    outputs = [item for _, item in network.outputs]
+    integers, names = integer_graph(_parameters(network), outputs, labels)
     _log.info("%s: %d operators imported", graph.source, len(integers.in_order))
     return Model(
         name=model_name(name),

@@ -278,7 +278,11 @@ class OnnxQuantize(Quantize):
         # Written so that a NaN, for which all comparisons are false, goes to the upper end.
         result = tirx.Let(value, tirx.Select(below > -end, below, -end), result)
         result = tirx.Let(below, tirx.Select(ratio < end, ratio, end), result)
-        return tirx.Let(ratio, source(*index) / step[0], result)
+        return tirx.Let(ratio, self.ratio(source(*index), step[0]), result)
+
+    def ratio(self, x: Any, step: Any) -> Any:
+        """Return a number in steps, given the constant of the scale."""
+        return x / step
 
 
 @operator

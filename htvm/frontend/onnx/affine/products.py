@@ -104,6 +104,23 @@ def _bias(
     return _int32(node, np.broadcast_to(values, (channels,)))
 
 
+def _split_bias(
+    node: OnnxNode, bias: Constant | None, channels: int, step: Quantization, weight: Weight
+) -> tuple[Array, Array]:
+    """Return the bias in whole steps of s_in * s_w, int32 [K], and the rest, float64 [K].
+
+    Raises:
+        ModelError, UnsupportedError: see `_bias`.
+    """
+    if bias is None:
+        return np.zeros(channels, "int32"), np.zeros(channels)
+    _check_size(node, bias, channels)
+    product = np.float64(np.float32(step.scale)) * weight.scale.astype("float64")
+    values = bias.real.astype("float32").reshape(-1).astype("float64") / product
+    whole = _int32(node, np.broadcast_to(values, (channels,)))
+    return whole, np.broadcast_to(values, (channels,)) - whole
+
+
 def _in_steps(bias: Constant, product: Array) -> bool:
     """Whether a bias is integers in steps of s_in * s_w."""
     if bias.scale is None:
@@ -147,6 +164,11 @@ def _ratios(
     step: Quantization, weight: Weight, output: Quantization, rounding: Rounding
 ) -> tuple[float, ...]:
     """Return s_in * s_w / s_out, each step rounded to float32 where onnxruntime does that."""
+    if rounding == "torch":
+        # What torch multiplies by: float32 numbers, among them the reciprocal of the scale.
+        inverse = float(np.float32(1.0 / output.scale))
+        ratios = float(np.float32(step.scale)) * weight.scale.astype("float64") * inverse
+        return tuple(ratios[:1] if np.all(ratios == ratios[0]) else ratios)
     wide = np.dtype("float32" if rounding == "onnx" else "float64").type
     ratios = wide(step.scale) * weight.scale.astype(wide) / wide(output.scale)
     if np.all(ratios == ratios[0]):
@@ -162,14 +184,20 @@ def _product(
     clip: Clip,
 ) -> QuantizedProduct:
     step, output = steps
+    fractions = None
+    if node.reader.rounding == "torch":
+        whole, fractions = _split_bias(node, bias, len(weight.data), step, weight)
+    else:
+        whole = _bias(node, bias, len(weight.data), step, weight)
     return QuantizedProduct(
         weight=weight.data,
-        bias=_bias(node, bias, len(weight.data), step, weight),
+        bias=whole,
         ratios=_ratios(step, weight, output, node.reader.rounding),
         zero_points=(step.zero_point, output.zero_point),
         clip=clip,
         where=node.where,
         rounding=node.reader.rounding,
+        fractions=fractions,
     )
 
 

@@ -17,19 +17,21 @@ from patterns.op import Scale
 from patterns.ops.convert import Convert
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.onnxruntime.rounding import OnnxQuantize, OnnxReal
+from patterns.ops.torch.quantize import TorchQuantize
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
 
 
 def scale_of(node: NodeReader, index: int) -> Array:
-    """Return a scale, or one per channel, float32 [n].
+    """Return a scale, or one per channel, float32 [n]; float64 in a program of torch.
 
     Raises:
         UnsupportedError: it is computed at run time, or not positive and finite.
     """
     scales = node.array(index, "scale")
-    if scales.dtype != np.float32:
+    doubles = node.reader.rounding != "onnx" and scales.dtype == np.float64
+    if scales.dtype != np.float32 and not doubles:
         raise node.unsupported(f"scales of type {scales.dtype}", "float32 is supported")
     if not scales.size or not np.all(np.isfinite(scales)) or not np.all(scales > 0):
         worst = [float(scale) for scale in scales.reshape(-1) if not (scale > 0)][:1]
@@ -99,7 +101,8 @@ def dequantized(
                 "there must be one scale, or one for each channel along the axis",
             )
         shape[axis] = -1
-    return Constant(data, scale.reshape(shape), zeros.astype("int64").reshape(shape))
+    scale = scale.astype("float32").reshape(shape)
+    return Constant(data, scale, zeros.astype("int64").reshape(shape))
 
 
 def _integers(node: OnnxNode, data: Array, zeros: Array) -> Array:
@@ -254,7 +257,8 @@ def quantized(node: NodeReader, value: Value, step: Quantization, dtype: str) ->
         return Quantized(activation, dtype)
     if not isinstance(value, Real):
         raise node.unsupported(f"it quantizes {_brief(value)}")
-    source, op = value.activation, OnnxQuantize(step.scale, step.zero_point)
+    kind = TorchQuantize if node.reader.rounding == "torch" else OnnxQuantize
+    source, op = value.activation, kind(step.scale, step.zero_point)
     return Quantized(node.write(op, source, step=step), dtype)
 
 

@@ -57,14 +57,14 @@ class Reader:
         self.graph = graph
         self.rounding = rounding
         self._title = title
-        self._domains = ("", "com.microsoft" if rounding == "onnx" else CHANNELS_LAST)
+        self._domains = ("", CHANNELS_LAST if rounding == "tflite" else "com.microsoft")
         self._handlers = handlers
         self.values: dict[str, Value] = {}
         self.steps: dict[Activation, Quantization] = {}
         self.sources: dict[Activation, str] = {}
         self._wide: set[Activation] = set()
         self._count = 0
-        self.session = Session(graph)
+        self.session = Session(graph, fuses=rounding == "onnx")
         self._realised: dict[Pending | tuple[Activation, Quantization], Activation] = {}
 
     # ------------------------------------------------------------------ the whole

@@ -32,9 +32,11 @@ class Session:
 
     Args:
         graph: the graph.
+        fuses: whether anything is fused, which other runtimes do not.
     """
 
-    def __init__(self, graph: OnnxGraph) -> None:
+    def __init__(self, graph: OnnxGraph, *, fuses: bool = True) -> None:
+        self._fuses = fuses
         self._constants = graph.constants
         self._types = {item.name: item.dtype for item in graph.inputs}
         self._names: dict[str, str] = {}
@@ -79,7 +81,7 @@ class Session:
             ``None`` if the node runs in reals, between dequantized tensors and a QuantizeLinear.
             Products of weights are not asked for, nor operators that round alike in both forms.
         """
-        if node.op not in _FUSED:
+        if not self._fuses or node.op not in _FUSED:
             return None
         kinds = {self._read(name) for name in node.inputs} | {self._written(node)}
         return kinds.pop() if len(kinds) == 1 else None

@@ -28,8 +28,10 @@ from htvm.frontend.onnx.affine.values import (
     Sums,
     Value,
     View,
+    in_steps,
 )
 from htvm.frontend.operators import Activation, Clip, Quantization
+from htvm.frontend.scales import Rounding
 from patterns.op import INT8, TensorType
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.concat import Attach, Concat, Take
@@ -206,7 +208,7 @@ def concat(node: NodeReader, parts: Sequence[View | Constant], axis: int) -> Pen
         made: list[Activation | Array] = []
         for part in parts:
             if isinstance(part, Constant):
-                made.append(_requantized(part, step, clip))
+                made.append(_requantized(part, step, clip, node.reader.rounding))
             elif part.step == step and clip == INT8:
                 made.append(part.activation)
             else:
@@ -224,9 +226,9 @@ def _joined(
     return axis, Concat(axis).result_of([TensorType(shape) for shape in shapes]).shape
 
 
-def _requantized(constant: Constant, step: Quantization, clip: Clip) -> Array:
+def _requantized(constant: Constant, step: Quantization, clip: Clip, rounding: Rounding) -> Array:
     """Return a constant as int8 in the result's quantization, rounded like a QuantizeLinear."""
-    ratio = np.rint(constant.real.astype("float32") / np.float32(step.scale))
+    ratio = np.rint(in_steps(constant.real.astype("float32"), step, rounding))
     return np.clip(ratio + step.zero_point, *clip).astype("int8")
 
 
@@ -312,7 +314,7 @@ def _pad(node: NodeReader) -> Value:
         return padded if fill == 0 else _filled(node, padded, source, widths, fill)
     number = int(fill)
     if isinstance(tensor, View):
-        ratio = float(np.rint(np.float32(fill) / np.float32(tensor.step.scale)))
+        ratio = float(np.rint(in_steps(np.float32(fill), tensor.step, node.reader.rounding)))
         number = int(min(max(ratio + tensor.step.zero_point, -128), 127))
     elif isinstance(tensor, Quantized) and tensor.dtype == "uint8":
         number -= 128

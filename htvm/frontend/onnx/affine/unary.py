@@ -15,9 +15,18 @@ import numpy as np
 from byoc_dory.layers import Array, OnnxRequant
 from htvm.frontend.onnx.affine.functions import Function
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
-from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Quantized, Real, Value, View
+from htvm.frontend.onnx.affine.values import (
+    Bound,
+    Constant,
+    Pending,
+    Quantized,
+    Real,
+    Value,
+    View,
+    in_steps,
+)
 from htvm.frontend.operators import Activation, Applied, Clip, Quantization
-from htvm.frontend.scales import converted
+from htvm.frontend.scales import Rounding, converted
 from patterns.op import INT8
 from patterns.ops.convert import Convert, TableLookup
 from patterns.ops.float32.combine import Function as Combination
@@ -30,11 +39,17 @@ if TYPE_CHECKING:
 _ALL = np.arange(-128, 128)
 
 
-def _table(view_step: Quantization, step: Quantization, clip: Clip, function: Function) -> Array:
+def _table(
+    view_step: Quantization,
+    step: Quantization,
+    clip: Clip,
+    function: Function,
+    rounding: Rounding,
+) -> Array:
     """Return a table, int8 [256], for arguments from -128 to 127."""
     real = (_ALL - view_step.zero_point).astype("float32") * np.float32(view_step.scale)
     with np.errstate(all="ignore"):
-        ratio = np.asarray(function(real), "float32") / np.float32(step.scale)
+        ratio = in_steps(np.asarray(function(real), "float32"), step, rounding)
     rounded = np.rint(np.nan_to_num(ratio, nan=1e9, posinf=1e9, neginf=-1e9)) + step.zero_point
     return np.clip(rounded, *clip).astype("int8")
 
@@ -47,7 +62,7 @@ def mapped(
     clip: Clip = INT8,
 ) -> Activation:
     """Return a quantized function of an 8-bit tensor: a conversion if possible, else a table."""
-    table = _table(view.step, step, clip, function)
+    table = _table(view.step, step, clip, function, node.reader.rounding)
     source = view.activation
     requant = _conversion(view.step, step, clip, table)
     if requant is not None:
@@ -59,7 +74,7 @@ def mapped(
 
 def requantized(node: NodeReader, view: View, step: Quantization, clip: Clip = INT8) -> Activation:
     """Return an 8-bit tensor in another quantization."""
-    if node.reader.rounding == "onnx":
+    if node.reader.rounding != "tflite":
         return mapped(node, view, step, lambda x: x, clip)
     convert = converted(view.step, step, clip)
     return node.write(convert, view.activation, step=step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -137,17 +137,27 @@ class Bound:
         """Return the bounds as int8 integers in this quantization."""
         if rounding == "tflite":
             return bound(self.low, step, INT8[0]), bound(self.high, step, INT8[1])
-        return _integer(self.low, step), _integer(self.high, step)
+        return _integer(self.low, step, rounding), _integer(self.high, step, rounding)
 
     def within(self, low: float, high: float) -> Bound:
         """Combine with later bounds, which win, because the file applies them afterwards."""
         return Bound(min(max(self.low, low), high), min(max(self.high, low), high))
 
 
-def _integer(real: float, step: Quantization) -> int:
+def in_steps(reals: Any, step: Quantization, rounding: Rounding) -> Any:
+    """Return float32 reals in steps of a scale, float32.
+
+    torch multiplies by the reciprocal, which it takes in double and rounds; others divide.
+    """
+    if rounding == "torch":
+        return reals * np.float32(1.0 / step.scale)
+    return reals / np.float32(step.scale)
+
+
+def _integer(real: float, step: Quantization, rounding: Rounding) -> int:
     if math.isinf(real):
         return INT8[0] if real < 0 else INT8[1]
-    ratio = float(np.rint(np.float32(real) / np.float32(step.scale)))
+    ratio = float(np.rint(in_steps(np.float32(real), step, rounding)))
     return int(min(max(ratio + step.zero_point, INT8[0]), INT8[1]))
 
 

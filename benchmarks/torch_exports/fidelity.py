@@ -1,0 +1,156 @@
+"""How near HTVM's integers are to torch, one quantize node at a time, and end to end.
+
+A program is cut at its quantize nodes: each becomes an output, and what reads it reads an input of
+the same integers instead.  Fed with torch's own integers, every output then has what one region
+between dequantize and quantize computes.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+import htvm
+from htvm.frontend.torch import model_of_program
+from htvm.frontend.torch.archive import read_archive
+from htvm.frontend.torch.program import Argument, Ref, TorchNode, TorchProgram
+
+_BORDER = "border_"
+_NEAR = 1e-5  # of the largest output: reals that are not quantized differ in their last bits
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """Elements that differ from torch.
+
+    Attributes:
+        elements: results of quantize nodes that were compared, each fed with torch's integers.
+        different: of them, those that differ.
+        largest: the largest difference, in steps.
+        ends: elements of the outputs, end to end.
+        ends_different: of them, those that differ.
+    """
+
+    elements: int
+    different: int
+    largest: int
+    ends: int
+    ends_different: int
+
+
+def cut(program: TorchProgram) -> TorchProgram:
+    """Return a program whose quantized tensors are outputs, and inputs of what reads them."""
+    borders = {
+        node.outputs[0]: f"{_BORDER}{node.outputs[0]}"
+        for node in program.nodes
+        if ".quantize_per_tensor" in node.target
+    }
+
+    def moved(value: Argument) -> Argument:
+        if isinstance(value, Ref):
+            return Ref(borders.get(value.name, value.name))
+        if isinstance(value, tuple):
+            return tuple(moved(item) for item in value)  # type: ignore[return-value]
+        return value
+
+    nodes = [
+        replace(node, arguments={key: moved(value) for key, value in node.arguments.items()})
+        for node in program.nodes
+    ]
+    read = {item.name for node in nodes for item in _refs(node)}
+    tensors = dict(program.tensors)
+    inputs = list(program.inputs)
+    for name, border in borders.items():
+        if border in read:
+            tensors[border] = replace(tensors[name], name=border)
+            inputs.append(tensors[border])
+    kept = [item for item in inputs if item.name in read]
+    return replace(
+        program,
+        inputs=tuple(kept),
+        outputs=tuple(borders),
+        nodes=_needed(nodes, set(borders)),
+        tensors=tensors,
+    )
+
+
+def _refs(node: TorchNode) -> list[Ref]:
+    values = [
+        item
+        for value in node.arguments.values()
+        for item in (value if isinstance(value, tuple) else (value,))
+    ]
+    return [item for item in values if isinstance(item, Ref)]
+
+
+def _needed(nodes: list[TorchNode], wanted: set[str]) -> tuple[TorchNode, ...]:
+    kept = []
+    for node in reversed(nodes):
+        if wanted.intersection(node.outputs):
+            wanted.update(item.name for item in _refs(node))
+            kept.append(node)
+    return tuple(reversed(kept))
+
+
+class _Tensors(torch.fx.Interpreter):
+    """Runs a program, and keeps every tensor by the name that its file has for it."""
+
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        super().__init__(module)
+        self.found: dict[str, Any] = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        made = super().run_node(n)
+        if isinstance(made, torch.Tensor):
+            self.found[n.name] = made.detach().numpy()
+        return made
+
+
+def measured(program: torch.export.ExportedProgram, inputs: int = 20, seed: int = 1) -> Fidelity:
+    """Return how a program's integers compare with torch's, over some random inputs."""
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    read = read_archive(buffer.getvalue(), "the program")
+    parts = htvm.build(model_of_program(cut(read), "parts"), "generic.cpu", platform="host")
+    whole = htvm.build(htvm.load(program), "generic.cpu", platform="host")
+    interpreter = _Tensors(program.graph_module)
+    state = _state(program)
+    generator = torch.Generator().manual_seed(seed)
+    elements = different = largest = ends = ends_different = 0
+    with torch.no_grad():
+        for _ in range(inputs):
+            given = [torch.randn(item.shape, generator=generator) for item in read.inputs]
+            results = interpreter.run(*state, *given)
+            found = interpreter.found
+            fed = {item.name: found[item.name.removeprefix(_BORDER)] for item in parts.model.inputs}
+            names = (item.name for item in parts.model.outputs)
+            made = dict(zip(names, parts.run(fed).outputs, strict=True))
+            for name in made:
+                apart = np.abs(found[name].astype("int64") - made[name].astype("int64"))
+                elements, different = elements + apart.size, different + int((apart != 0).sum())
+                largest = max(largest, int(apart.max()))
+            outputs = whole.run([item.numpy() for item in given]).outputs
+            for own, wanted in zip(outputs, results, strict=True):
+                ends += own.size
+                reals = wanted.detach().numpy()
+                near = _NEAR * float(np.abs(reals).max())
+                ends_different += int((np.abs(own - reals) > near).sum())
+    return Fidelity(elements, different, largest, ends, ends_different)
+
+
+def _state(program: torch.export.ExportedProgram) -> list[Any]:
+    """Return the parameters, buffers and constants in the order of the graph's inputs."""
+    found: Mapping[str, Any] = {**program.state_dict, **program.constants}
+    return [
+        found[spec.target]
+        for spec in program.graph_signature.input_specs
+        if spec.kind is not torch.export.graph_signature.InputKind.USER_INPUT
+    ]
+
+
+__all__ = ["Fidelity", "cut", "measured"]

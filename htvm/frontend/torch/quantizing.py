@@ -1,0 +1,104 @@
+"""Quantization and dequantization: ``quantized_decomposed`` and torchao's operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from htvm.frontend.torch.writer import Call, Handler
+
+_TYPES = ("int8", "uint8")
+
+
+def _step(call: Call, dtype: str) -> tuple[str, str]:
+    """Return the names of the scale, which stays in double precision, and of the zero point."""
+    zero, limits = call.integer("zero_point"), np.iinfo(dtype)
+    if not limits.min <= zero <= limits.max:
+        raise call.torch.unsupported(f"zero point {zero} of {dtype}", "one that the type holds")
+    return call.constant(call.number("scale"), "float64"), call.constant(zero, dtype)
+
+
+def _bounds(call: Call, dtype: str) -> tuple[int, int]:
+    limits = np.iinfo(dtype)
+    low = call.integer("quant_min", int(limits.min))
+    high = call.integer("quant_max", int(limits.max))
+    if not limits.min <= low <= high <= limits.max:
+        raise call.torch.unsupported(f"bounds {low} and {high} of {dtype}")
+    return low, high
+
+
+def _quantize(call: Call) -> str:
+    source, dtype = call.tensor("input"), call.text("dtype", "")
+    if dtype not in _TYPES:
+        raise call.torch.unsupported(
+            f"activations of type {dtype}", f"{' and '.join(_TYPES)} are supported"
+        )
+    limits = np.iinfo(dtype)
+    scale, zero = call.number("scale"), call.integer("zero_point")
+    bounds = _bounds(call, dtype)
+    if bounds != (limits.min, limits.max):
+        # Bounds on the grid, so that what they cut off is the same.
+        ends = [call.constant(np.float32(scale) * (bound - zero), "float32") for bound in bounds]
+        source = call.node("Clip", [source, *ends])
+    return call.node("QuantizeLinear", [source, *_step(call, dtype)])
+
+
+def _dequantize(call: Call) -> str:
+    dtype = call.text("dtype", "")
+    call.ignore("quant_min", "quant_max")  # of the integers, which hold already
+    _check_result(call)
+    constant = call.array("input")
+    if constant is not None and constant.dtype.name != dtype:
+        raise call.torch.damaged(f"{constant.dtype} dequantized as {dtype}")
+    if dtype not in ("int8", "uint8", "int16", "int32"):
+        raise call.torch.unsupported(f"a quantized tensor of type {dtype}", "int8 or uint8")
+    return call.node("DequantizeLinear", [call.tensor("input"), *_step(call, dtype)])
+
+
+def _dequantize_per_channel(call: Call) -> str:
+    dtype, data = call.text("dtype", ""), call.array("input")
+    call.ignore("quant_min", "quant_max")
+    _check_result(call)
+    if data is None:
+        raise call.torch.unsupported(
+            "an activation with a scale for each channel", "per channel is for weights"
+        )
+    scales, zeros = call.array("scales"), call.array("zero_points")
+    if scales is None or (zeros is None and call.has("zero_points")):
+        raise call.torch.unsupported("scales that are computed at run time", "quantize statically")
+    if zeros is None:
+        zeros = np.zeros(scales.size, dtype)
+    limits = np.iinfo(dtype)
+    if zeros.size and not limits.min <= zeros.min() <= zeros.max() <= limits.max:
+        raise call.torch.unsupported("zero points that the type does not hold", "smaller ones")
+    parts = [call.constant(scales.reshape(-1), "float64")]
+    parts.append(call.constant(zeros.reshape(-1).astype("int64"), dtype))
+    axis = call.axis("axis", rank=data.ndim)
+    return call.node("DequantizeLinear", [call.tensor("input"), *parts], axis=axis)
+
+
+def _check_result(call: Call) -> None:
+    made = call.text("out_dtype", "float32")
+    if made != "float32":
+        raise call.torch.unsupported(f"a result of type {made}", "float32 is supported")
+
+
+def _dynamic(call: Call) -> str:
+    raise call.torch.unsupported(
+        "dynamic quantization: scales are chosen at run time",
+        "quantize statically, with a quantizer whose is_dynamic is false, and calibrate",
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "quantized_decomposed.choose_qparams": _dynamic,
+    "quantized_decomposed.choose_qparams_per_token": _dynamic,
+    "quantized_decomposed.choose_qparams_per_token_asymmetric": _dynamic,
+    "quantized_decomposed.choose_qparams_symmetric": _dynamic,
+    "quantized_decomposed.dequantize_per_channel": _dequantize_per_channel,
+    "quantized_decomposed.dequantize_per_tensor": _dequantize,
+    "quantized_decomposed.quantize_per_tensor": _quantize,
+    "torchao.choose_qparams_affine": _dynamic,
+}
+"""Handlers by operator."""

@@ -1,0 +1,1 @@
+"""Operators with the arithmetic of quantized programs of torch."""

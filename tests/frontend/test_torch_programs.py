@@ -1,0 +1,264 @@
+"""Programs of torch are read without torch: what they compute, their names, and damaged files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import htvm
+from htvm.errors import InputError, ModelError, UnsupportedError
+from tests.frontend.torch_archives import Program, Type, archive, small
+from tests.reference.interpreter import interpret
+
+Array = npt.NDArray[Any]
+
+
+def loaded(program: Program, tmp_path: Path, **options: Any) -> htvm.Model:
+    path = tmp_path / "net.pt2"
+    path.write_bytes(program.file())
+    return htvm.load(path, **options)
+
+
+def computed(model: htvm.Model, *inputs: Array) -> Array:
+    return interpret(model.module, list(inputs)).outputs[0]
+
+
+def quantize(x: Array, scale: float, zero: int) -> Array:
+    """torch's definition, in float32."""
+    steps = x.astype("float32") * np.float32(1.0 / scale)
+    return np.clip(np.rint(steps) + zero, -128, 127).astype("int64")
+
+
+def of_small(program: Program, x: Array, scale: float, zero: int) -> Array:
+    """What `small` computes, in double precision between the quantizations."""
+    state = {name: value.astype("float64") for name, value in program.state.items()}
+    q = (quantize(x, scale, zero) - zero) * float(np.float32(scale))
+    weight = state["w0"] * state["w0_scale"].reshape(-1, 1, 1, 1)
+    padded = np.pad(q, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    views = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    y = np.einsum("ncyxij,kcij->nkyx", views, weight) + state["b0"].reshape(-1, 1, 1)
+    y = (quantize(np.maximum(y, 0), 0.011, -128) + 128) * float(np.float32(0.011))
+    y = (quantize(y.mean((2, 3)), 0.007, -128) + 128) * float(np.float32(0.007))
+    y = y @ (state["w1"] * state["w1_scale"].reshape(-1, 1)).T
+    return (quantize(y, 0.009, 1) - 1) * np.float32(0.009)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_computes_what_torch_defines(seed: int, tmp_path: Path) -> None:
+    program = small(0.0307, 3, seed=seed)
+    x = np.random.default_rng(seed).normal(0, 1.5, (1, 2, 6, 6)).astype("float32")
+    made = computed(loaded(program, tmp_path), x)
+    assert made.dtype == np.float32
+    assert np.abs(made - of_small(program, x, 0.0307, 3)).max() < 1e-6
+
+
+def test_layers_have_the_names_of_modules(tmp_path: Path) -> None:
+    program = small()
+    model = loaded(program, tmp_path)
+    names = [node.name for node in model.graph.in_order]
+    assert "features.0" in names and "head" in names
+    assert model.source == "net.pt2" and model.scheme in ("torch", "mixed")
+    assert not any("unused" in name for name in model.sources.values())
+
+
+def test_it_is_built_for_a_microcontroller(tmp_path: Path) -> None:
+    program = small(0.02, 0, seed=9)
+    x = np.random.default_rng(3).normal(0, 1, (1, 2, 6, 6)).astype("float32")
+    model = loaded(program, tmp_path)
+    (made,) = htvm.build(model, "generic.cpu", platform="host").run(x).outputs
+    assert (made == computed(model, x)).all()
+
+
+def test_tflites_arithmetic_is_another_one(tmp_path: Path) -> None:
+    program = small(0.0307, 3)
+    model = loaded(program, tmp_path, semantics="tflite")
+    assert model.scheme == "tflite"
+    x = np.random.default_rng(1).normal(0, 1, (1, 2, 6, 6)).astype("float32")
+    assert np.abs(computed(model, x) - of_small(program, x, 0.0307, 3)).max() <= 2.01 * 0.009
+
+
+# ------------------------------------------------------------------------------ exact shifts
+
+
+def powers(fraction: float, seed: int = 0) -> tuple[Program, Array]:
+    """A linear layer whose scales are powers of two; biases are ``fraction`` beside its steps."""
+    rng = np.random.default_rng(seed)
+    program = Program()
+    x = program.quantized(program.input("x", (1, 64)), 2.0**-5, 0)
+    weight = program.weights(
+        "w", rng.integers(-127, 128, (16, 64)).astype("int8"), np.full(16, 2.0**-8)
+    )
+    steps = rng.integers(-500, 500, 16) + fraction
+    bias = program.parameter("b", (steps * 2.0**-13).astype("float32"))
+    y = program.call("aten.linear.default", (1, 16), module="fc", input=x, weight=weight, bias=bias)
+    program.outputs.append(program.quantized(y, 2.0**-5, 0).name)
+    return program, steps
+
+
+@pytest.mark.parametrize(("fraction", "scheme"), [(0.5, "shift"), (0.0, "torch"), (0.25, "shift")])
+def test_powers_of_two_are_exact(fraction: float, scheme: str, tmp_path: Path) -> None:
+    program, steps = powers(fraction)
+    model = loaded(program, tmp_path)
+    assert model.scheme == scheme
+    weight = program.state["w"].astype("int64")
+    for seed in range(20):
+        x = np.random.default_rng(seed).integers(-128, 128, (1, 64))
+        exact = (x @ weight.T + steps) * 2.0**-8
+        wanted = np.clip(np.rint(exact), -128, 127) * 2.0**-5
+        assert (computed(model, (x * 2.0**-5).astype("float32")) == wanted).all()
+
+
+# ------------------------------------------------------------------------------ damaged files
+
+
+def changed(edit: Callable[[dict[str, Any]], None]) -> bytes:
+    """The small program with another graph."""
+    entries = small().entries()
+    model = json.loads(entries["models/model.json"])
+    edit(model)
+    return archive({**entries, "models/model.json": json.dumps(model).encode()})
+
+
+def _stored(**fields: Any) -> bytes:
+    """The small program with other fields of its first weights."""
+    entries = small().entries()
+    name = "data/weights/model_weights_config.json"
+    config = json.loads(entries[name])
+    first = config["config"]["state.w0"]
+    first.update({key: value for key, value in fields.items() if key in first})
+    first["tensor_meta"].update({k: v for k, v in fields.items() if k in first["tensor_meta"]})
+    return archive({**entries, name: json.dumps(config).encode()})
+
+
+def _graph(model: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = model["graph_module"]["graph"]
+    return found
+
+
+def _renamed(model: dict[str, Any]) -> None:
+    node = next(n for n in _graph(model)["nodes"] if "conv2d" in n["target"])
+    node["target"] = "torch.ops.aten.fft_fft.default"
+
+
+def _unknown_tensor(model: dict[str, Any]) -> None:
+    _graph(model)["nodes"][0]["inputs"][0]["arg"] = {"as_tensor": {"name": "nothing"}}
+
+
+def _version(model: dict[str, Any]) -> None:
+    model["schema_version"]["major"] = 9
+
+
+def _buffer_changed(model: dict[str, Any]) -> None:
+    model["graph_module"]["signature"]["output_specs"][0] = {
+        "buffer_mutation": {"arg": {"name": "x"}, "buffer_name": "x"}
+    }
+
+
+ENTRIES = small().entries()
+BAD = {
+    "empty": (b"", ModelError, "no archive"),
+    "text": (b"weights", ModelError, "no archive"),
+    "cut": (small().file()[:2000], ModelError, "ends too early"),
+    "another archive": (archive({"readme.txt": b"hello"}), ModelError, "another archive"),
+    "torchscript": (archive({"constants.pkl": b"", "code/a.py": b""}), ModelError, "TorchScript"),
+    "old program": (
+        archive({"serialized_exported_program.json": b"{}"}), ModelError, "before 2.8"
+    ),
+    "compressed": (archive(ENTRIES, compressed=True), UnsupportedError, "compressed entry"),
+    "no JSON": (archive({**ENTRIES, "models/model.json": b"{"}), ModelError, "damaged JSON"),
+    "deep JSON": (
+        archive({**ENTRIES, "models/model.json": b"[" * 100_000}), ModelError, "damaged"
+    ),
+    "empty JSON": (archive({**ENTRIES, "models/model.json": b"{}"}), ModelError, "schema_version"),
+    "weights missing": (
+        archive({k: v for k, v in ENTRIES.items() if not k.endswith("weight_0")}),
+        ModelError,
+        "an entry is missing",
+    ),
+    "weights cut": (
+        archive({**ENTRIES, "data/weights/weight_0": b"123"}), ModelError, "up to byte 72 of 3"
+    ),
+    "weights beyond": (
+        _stored(storage_offset={"as_int": 10**9}), ModelError, "elements of a tensor up to byte"
+    ),
+    "strides back": (_stored(strides=[{"as_int": -1}] * 4), ModelError, "with strides"),
+    "pickled": (_stored(use_pickle=True), UnsupportedError, "could run code"),
+    "version": (changed(_version), UnsupportedError, "version 9 of the schema"),
+    "operator": (changed(_renamed), UnsupportedError, r"module 'features.0', net.py:12 \(y = self"),
+    "tensor": (changed(_unknown_tensor), ModelError, "which nothing before computes"),
+    "state": (changed(_buffer_changed), UnsupportedError, "state that it changes itself"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_is_answered(name: str, tmp_path: Path) -> None:
+    data, kind, said = BAD[name]
+    path = tmp_path / "net.pt2"
+    path.write_bytes(data)
+    with pytest.raises(kind, match=said):
+        htvm.load(path)
+
+
+def test_open_sizes_are_named(tmp_path: Path) -> None:
+    program = small(shape=("s77", 2, 6, 6))
+    with pytest.raises(UnsupportedError, match=r"dimension 0 of tensor 'x' is open \(s77\)"):
+        loaded(program, tmp_path)
+
+
+def test_reals_are_answered_with_the_call_that_quantizes(tmp_path: Path) -> None:
+    program = Program()
+    x = program.input("x", (1, 4))
+    program.outputs.append(program.call("aten.relu.default", (1, 4), self_=x).name)
+    with pytest.raises(UnsupportedError, match=r"computes in reals.*htvm.quantize\("):
+        loaded(program, tmp_path)
+
+
+def test_weights_alone_are_named(tmp_path: Path) -> None:
+    program = Program()
+    weight = program.weights("w", np.ones((2, 4), "int8"), np.ones(2))
+    x = program.input("x", (1, 4))
+    program.outputs.append(program.call("aten.linear.default", (1, 2), input=x, weight=weight).name)
+    with pytest.raises(UnsupportedError, match="weight-only quantization"):
+        loaded(program, tmp_path)
+
+
+def test_dynamic_quantization_is_named(tmp_path: Path) -> None:
+    program = Program()
+    x = program.input("x", (1, 4))
+    scale = program.call(
+        "quantized_decomposed.choose_qparams.tensor", (1,), "float64", input=x, quant_min=-128,
+        quant_max=127, eps=1e-5, dtype=Type("int8"),
+    )  # fmt: skip
+    y = program.call(
+        "quantized_decomposed.quantize_per_tensor.tensor", (1, 4), "int8", input=x, scale=scale,
+        zero_point=0, quant_min=-128, quant_max=127, dtype=Type("int8"),
+    )  # fmt: skip
+    program.outputs.append(y.name)
+    with pytest.raises(UnsupportedError, match="dynamic quantization"):
+        loaded(program, tmp_path)
+
+
+def test_what_is_not_read_of_a_call_is_named(tmp_path: Path) -> None:
+    program = Program()
+    x = program.quantized(program.input("x", (1, 2, 4, 4)), 0.1, 0)
+    y = program.call(
+        "aten.avg_pool2d.default", (1, 2, 2, 2), self_=x, kernel_size=(2, 2), divisor_override=3
+    )
+    program.outputs.append(program.quantized(y, 0.1, 0).name)
+    with pytest.raises(UnsupportedError, match="divisor_override"):
+        loaded(program, tmp_path)
+
+
+def test_options_of_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="for ONNX files alone"):
+        loaded(small(), tmp_path, dialect="qdq")
+    with pytest.raises(InputError, match="semantics 'other' are unknown"):
+        loaded(small(), tmp_path, semantics="other")
+    with pytest.raises(ModelError, match="for programs of torch alone"):
+        htvm.load("zoo:resnet8", semantics="torch")
