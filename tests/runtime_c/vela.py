@@ -84,6 +84,10 @@ class Program:
             if tensor is not None and tensor.size:
                 regions[int(tensor.region)] = aligned(int(tensor.size))
         self.npu = EthosU(lib, regions, constant=frozenset({self.weights}))
+        for state in model.variables:
+            kind = np.dtype(f"<i{int(state.element_size)}")
+            zero = int(state.zero_point[0]) if len(state.zero_point) else 0
+            self._part(state).view(kind)[:] = zero
 
     def _part(self, tensor: Any) -> Array:
         size = int(np.prod(tensor.shape)) * int(tensor.element_size)
@@ -97,5 +101,7 @@ class Program:
             part = self._part(tensor)
             part[:] = np.frombuffer(np.asarray(data).tobytes(), np.uint8)
             known.append((int(tensor.region), int(tensor.address), part.size))
+        for state in self.model.variables:
+            known.append((int(state.region), int(state.address), self._part(state).size))
         result = self.npu.run(self.payload, written=known, **options)
         return result, [self._part(tensor).copy() for tensor in self.model.outputs]

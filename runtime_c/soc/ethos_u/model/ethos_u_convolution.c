@@ -370,11 +370,15 @@ bool ethos_u_convolve(ethos_u_t *npu, bool depthwise)
     conv.taps = window->kernel_h * window->kernel_w;
     conv.depth = depthwise ? 1 : ifm_depth;
     ethos_u_access_t access = {
-        .maps = 2, .map = {conv.output.map, conv.ifm}, .window = *window, .depthwise = depthwise};
+        .maps = 2, .map = {conv.output.map, conv.ifm}, .window = *window};
     const uint64_t results =
         (uint64_t)conv.output.map.height * conv.output.map.width * conv.output.map.depth;
     const uint64_t each = (uint64_t)conv.taps * conv.depth;
-    if (!read_layout(&conv) || !read_constants(&conv, &access) ||
+    if (!read_layout(&conv)) {
+        return false;
+    }
+    access.ifm_block = depthwise ? 0 : ethos_u_ifm_block(&conv.layout);
+    if (!read_constants(&conv, &access) ||
         !ethos_u_work(npu, results, each) ||
         !ethos_u_work(npu, (uint64_t)conv.ifm.height * conv.ifm.width, conv.ifm.depth) ||
         !ethos_u_start(npu, &access, &conv.output) ||

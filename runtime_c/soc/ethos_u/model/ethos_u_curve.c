@@ -30,11 +30,12 @@ static const uint16_t SIGMOID[256] = {
     65534, 65534, 65534, 65534,
 };
 
-int32_t ethos_u_curve(int32_t value, bool tanh)
+int32_t ethos_u_curve(int64_t value, bool tanh)
 {
     /* The table has 256 steps of the operand's absolute value; between them lies a line. */
     const uint32_t fraction = tanh ? 8 : 9;
-    const uint32_t size = value < 0 ? 0u - (uint32_t)value : (uint32_t)value;
+    const int64_t far = 1 << 20;
+    const uint32_t size = (uint32_t)(value < -far || value > far ? far : value < 0 ? -value : value);
     const uint32_t step = size >> fraction, rest = size & ((1u << fraction) - 1u);
     int32_t result = 0;
     if (step < 255) {

@@ -228,7 +228,6 @@ bool ethos_u_elementwise(ethos_u_t *npu, uint32_t kind)
                    .dilation_x = 1,
                    .height = ofm->height,
                    .width = ofm->width},
-        .depthwise = true,
         .broadcast = op.broadcast,
     };
     if (!ethos_u_work(npu, (uint64_t)ofm->height * ofm->width, ofm->depth) ||

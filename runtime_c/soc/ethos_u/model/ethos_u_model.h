@@ -64,7 +64,7 @@ typedef struct {
     ethos_u_range_t range[3]; /* read: weights, scales, tables */
     ethos_u_window_t window;  /* of kernels: from the OFM to the IFM */
     uint32_t block_h, block_w, block_d;
-    bool depthwise; /* the IFM has the channels of the OFM */
+    uint32_t ifm_block; /* channels of the IFM that are read together; 0: those of the OFM's block */
     bool takes_table_area;
     uint32_t broadcast; /* of the last map */
 } ethos_u_access_t;
@@ -181,13 +181,13 @@ void ethos_u_wait_transfers(ethos_u_t *npu, uint32_t left);
 /* value * multiplier >> shift (at most 63), rounded, limited to 64 bits. */
 int64_t ethos_u_scale(int64_t value, uint32_t multiplier, uint32_t shift, uint32_t rounding);
 /* tanh or sigmoid of value / (3 * 4096), times 32768; assumed to be TensorFlow Lite's. */
-int32_t ethos_u_curve(int32_t value, bool tanh);
+int32_t ethos_u_curve(int64_t value, bool tanh);
 
 /* ---- results: ethos_u_output.c ---- */
 
 typedef struct {
     ethos_u_map_t map;
-    int64_t low, high;       /* of results, before a table */
+    int64_t low, high;       /* of results, before a table, after tanh and sigmoid */
     uint32_t function;       /* 0, ETHOS_U_TANH, ETHOS_U_SIGMOID, ETHOS_U_TABLE */
     const uint8_t *table;    /* of the function ETHOS_U_TABLE */
     int32_t table_bias;      /* added to a result: index into it */
@@ -241,6 +241,12 @@ typedef struct {
     uint32_t sub_h, sub_w;                  /* largest sub-kernel */
     bool depthwise, part_kernel, wide_ifm;  /* wide: 16 bits */
 } ethos_u_layout_t;
+
+/* Channels of the IFM that are read together. */
+static inline uint32_t ethos_u_ifm_block(const ethos_u_layout_t *layout)
+{
+    return layout->part_kernel || layout->wide_ifm ? 16 : 32;
+}
 
 /* Reads the weights of the block of OFM channels from `channel` on, and keeps those of `count`
  * channels from `first` on: [channel][kernel row][column][IFM channel], or if depthwise

@@ -200,7 +200,7 @@ static ethos_u_box_t block_input(const ethos_u_access_t *kernel, uint32_t map,
 {
     const ethos_u_map_t *const ifm = &kernel->map[map];
     ethos_u_box_t box = ethos_u_needed(&kernel->window, ifm, block);
-    if (kernel->depthwise) {
+    if (kernel->ifm_block == 0) {
         box.c0 = block->c0;
         box.c1 = block->c1;
     }
@@ -216,11 +216,9 @@ static ethos_u_box_t block_input(const ethos_u_access_t *kernel, uint32_t map,
 }
 
 /* Blocks of the IFM's depth that are read one after the other for a block of the OFM. */
-static uint32_t steps(const ethos_u_access_t *kernel, uint32_t *depth)
+static uint32_t steps(const ethos_u_access_t *kernel)
 {
-    const ethos_u_map_t *const ifm = &kernel->map[1];
-    *depth = kernel->depthwise ? ifm->depth : ifm->element == 2 ? 16 : 32;
-    return blocks(ifm->depth, *depth);
+    return kernel->ifm_block == 0 ? 1 : blocks(kernel->map[1].depth, kernel->ifm_block);
 }
 
 /* The kernel before it may still write its last blocks while the first are read. */
@@ -231,8 +229,7 @@ static bool check_dependency(ethos_u_t *npu, const ethos_u_access_t *kernel, uin
     }
     const ethos_u_access_t *const before = &npu->kernel[npu->kernels - 1u];
     const uint64_t last = block_count(before), count = block_count(kernel);
-    uint32_t depth = 0;
-    const uint32_t each = steps(kernel, &depth);
+    const uint32_t each = steps(kernel);
     for (uint32_t job = 0; job < blockdep && job / each < count; ++job) {
         const ethos_u_box_t block = block_box(kernel, job / each);
         for (uint32_t back = 0; job + back < blockdep && back < last; ++back) {
@@ -240,8 +237,8 @@ static bool check_dependency(ethos_u_t *npu, const ethos_u_access_t *kernel, uin
             for (uint32_t map = 1; map < kernel->maps; ++map) {
                 ethos_u_box_t box = block_input(kernel, map, &block);
                 if (map == 1 && each > 1) {
-                    box.c0 = job % each * depth;
-                    box.c1 = ethos_u_min(box.c0 + depth, kernel->map[1].depth);
+                    box.c0 = job % each * kernel->ifm_block;
+                    box.c1 = ethos_u_min(box.c0 + kernel->ifm_block, kernel->map[1].depth);
                 }
                 uint64_t at = 0;
                 if (maps_meet(&before->map[0], &written, &kernel->map[map], &box, &at)) {

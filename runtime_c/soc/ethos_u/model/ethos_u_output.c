@@ -143,12 +143,14 @@ void ethos_u_store(const ethos_u_output_t *output, uint32_t y, uint32_t x, uint3
         if (map->bricks && (c + i) % ETHOS_U_BRICK == 0) {
             at = map->memory + ethos_u_offset(map, y, x, c + i);
         }
-        int64_t value = values[i] < low ? low : values[i] > high ? high : values[i];
+        int64_t value = values[i];
+        if (output->function == ETHOS_U_TANH || output->function == ETHOS_U_SIGMOID) {
+            value = ethos_u_curve(value, output->function == ETHOS_U_TANH);
+        }
+        value = value < low ? low : value > high ? high : value;
         value += map->zero_point;
         if (output->function == ETHOS_U_TABLE) {
             value = looked_up(output, value);
-        } else if (output->function != 0) {
-            value = ethos_u_curve((int32_t)value, output->function == ETHOS_U_TANH);
         }
         const uint64_t bits = (uint64_t)value;
         at[0] = (uint8_t)bits;

@@ -120,7 +120,7 @@ bool ethos_u_pool(ethos_u_t *npu, uint32_t kind)
     }
     const uint64_t taps = (uint64_t)pool.window.kernel_h * pool.window.kernel_w;
     ethos_u_access_t access = {
-        .maps = 2, .map = {*ofm, pool.ifm}, .window = pool.window, .depthwise = !sum};
+        .maps = 2, .map = {*ofm, pool.ifm}, .window = pool.window, .ifm_block = sum ? depth : 0};
     if (!ethos_u_work(npu, (uint64_t)ofm->height * ofm->width * ofm->depth, taps) ||
         !ethos_u_work(npu, (uint64_t)pool.ifm.height * pool.ifm.width, depth) ||
         !ethos_u_start(npu, &access, &pool.output) ||

@@ -114,7 +114,7 @@ static bool read_ifm_block(reader_t *reader)
 bool ethos_u_read_block(ethos_u_stream_t *stream, const ethos_u_layout_t *layout, uint32_t channel,
                         uint32_t first, uint32_t count, int16_t *out)
 {
-    const uint32_t deep = layout->part_kernel || layout->wide_ifm ? 16 : 32;
+    const uint32_t deep = ethos_u_ifm_block(layout);
     reader_t reader = {
         .layout = layout,
         .stream = stream,
