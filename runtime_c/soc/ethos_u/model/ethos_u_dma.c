@@ -62,8 +62,7 @@ bool ethos_u_dma(ethos_u_t *npu)
                                 "DMA0_DST is in region %u, which is constant", target.range.region);
     }
     const ethos_u_transfer_t transfer = {npu->command, source.range, target.range};
-    if (npu->call->checked && (!ethos_u_begin_transfer(npu, &transfer) ||
-                               !ethos_u_need_range(npu, "DMA0_SRC", &source.range))) {
+    if (npu->call->checked && !ethos_u_begin_transfer(npu, &transfer)) {
         return false;
     }
     /* Either end may come first in memory. */
@@ -76,6 +75,6 @@ bool ethos_u_dma(ethos_u_t *npu)
             target.memory[i - 1u] = source.memory[i - 1u];
         }
     }
-    ethos_u_wrote_range(npu, &target.range);
+    ethos_u_wrote_copy(npu, &source.range, &target.range);
     return true;
 }

@@ -2,34 +2,35 @@
 #include "ethos_u_model.h"
 
 /* Bytes from a pixel to the next of its row. */
-static uint64_t pixel_stride(const ethos_u_map_t *map)
+static int64_t pixel_stride(const ethos_u_map_t *map)
 {
-    return map->bricks ? (uint64_t)ETHOS_U_BRICK * map->element : map->stride_x;
+    return map->bricks ? (int64_t)ETHOS_U_BRICK * map->element : map->stride_x;
 }
 
 /* Bytes from a pixel's first element to a channel. */
-static uint64_t channel_offset(const ethos_u_map_t *map, uint32_t c)
+static int64_t channel_offset(const ethos_u_map_t *map, uint32_t c)
 {
     if (map->bricks) {
-        return (c / ETHOS_U_BRICK) * map->stride_c + (uint64_t)(c % ETHOS_U_BRICK) * map->element;
+        return (int64_t)(c / ETHOS_U_BRICK) * map->stride_c +
+               (int64_t)(c % ETHOS_U_BRICK) * map->element;
     }
-    return (uint64_t)c * map->element;
+    return (int64_t)c * map->element;
 }
 
 /* First byte of a pixel. */
-static uint64_t pixel_offset(const ethos_u_map_t *map, uint32_t y, uint32_t x)
+static int64_t pixel_offset(const ethos_u_map_t *map, uint32_t y, uint32_t x)
 {
     const bool right = x >= map->width0;
     const uint32_t height = right ? map->height1 : map->height0;
     const bool low = y >= height;
-    const uint64_t row = low ? y - height : y, column = right ? x - map->width0 : x;
-    return map->base[(low ? 2 : 0) + (right ? 1 : 0)] + row * map->stride_y +
+    const int64_t row = low ? y - height : y, column = right ? x - map->width0 : x;
+    return (int64_t)map->base[(low ? 2 : 0) + (right ? 1 : 0)] + row * map->stride_y +
            column * pixel_stride(map);
 }
 
 uint64_t ethos_u_offset(const ethos_u_map_t *map, uint32_t y, uint32_t x, uint32_t c)
 {
-    return pixel_offset(map, y, x) + channel_offset(map, c);
+    return (uint64_t)(pixel_offset(map, y, x) + channel_offset(map, c));
 }
 
 /* ---- reading registers ---- */
@@ -60,39 +61,57 @@ static uint32_t read_zero_point(ethos_u_t *npu, uint32_t kind)
 
 static bool check_alignment(ethos_u_t *npu, const ethos_u_map_t *map)
 {
-    const uint64_t unit = map->bricks ? ETHOS_U_BRICK : map->element;
+    const uint32_t unit = map->bricks ? ETHOS_U_BRICK : map->element;
     for (uint32_t i = 0; i < 4; ++i) {
         if (map->base[i] % unit != 0) {
             return ethos_u_complain(npu, HTVM_ETHOS_U_BAD_STREAM,
-                                    "%s_BASE%u = %x is not a multiple of %l", map->name, i,
+                                    "%s_BASE%u = %x is not a multiple of %u", map->name, i,
                                     map->base[i], unit);
         }
     }
-    const uint64_t other = map->bricks ? map->stride_c : map->stride_x;
-    if (map->stride_y % unit != 0 || other % unit != 0) {
+    const int64_t other = map->bricks ? map->stride_c : map->stride_x;
+    if (map->stride_y % (int64_t)unit != 0 || other % (int64_t)unit != 0) {
         return ethos_u_complain(npu, HTVM_ETHOS_U_BAD_STREAM,
-                                "%s_STRIDE_Y = %l and _%s = %l are not multiples of %l", map->name,
-                                map->stride_y, map->bricks ? "C" : "X", other, unit);
+                                "%s_STRIDE_Y = %x and _%s = %x are not multiples of %u", map->name,
+                                (uint64_t)map->stride_y, map->bricks ? "C" : "X", (uint64_t)other,
+                                unit);
     }
     return true;
 }
 
-/* Whether so many rows and columns of a tile lie in the region of `bytes` bytes. */
+/* Widens a range by a step in either direction. */
+static void reach(int64_t step, int64_t *first, int64_t *last)
+{
+    if (step < 0) {
+        *first += step;
+    } else {
+        *last += step;
+    }
+}
+
+/* Whether so many rows and columns of a tile lie in the region of `bytes` bytes.  The last brick
+ * counts with the bytes of a full one only if there is one. */
 static bool tile_inside(ethos_u_t *npu, const ethos_u_map_t *map, uint32_t tile, uint32_t rows,
                         uint32_t columns, uint64_t bytes)
 {
     if (rows == 0 || columns == 0) {
         return true;
     }
-    const uint64_t end = map->base[tile] + (rows - 1u) * map->stride_y +
-                         (columns - 1u) * pixel_stride(map) +
-                         channel_offset(map, map->depth - 1u) + map->element;
-    if (end > bytes) {
+    int64_t first = (int64_t)map->base[tile], last = first;
+    reach((int64_t)(rows - 1u) * map->stride_y, &first, &last);
+    reach((int64_t)(columns - 1u) * pixel_stride(map), &first, &last);
+    if (map->bricks) {
+        reach((int64_t)((map->depth - 1u) / ETHOS_U_BRICK) * map->stride_c, &first, &last);
+        last += (int64_t)ethos_u_min(map->depth, ETHOS_U_BRICK) * map->element;
+    } else {
+        last += (int64_t)map->depth * map->element;
+    }
+    if (first < 0 || (uint64_t)last > bytes) {
         return ethos_u_complain(
             npu, HTVM_ETHOS_U_BAD_STREAM,
             "the %s of %ux%ux%u leaves region %u of %l B: bytes %x to %x (%s_BASE%u)", map->name,
-            map->height, map->width, map->depth, map->region, bytes, map->base[tile], end,
-            map->name, tile);
+            map->height, map->width, map->depth, map->region, bytes, (uint64_t)first,
+            (uint64_t)last, map->name, tile);
     }
     return true;
 }
@@ -120,9 +139,9 @@ bool ethos_u_map(ethos_u_t *npu, uint32_t kind, uint32_t height, uint32_t width,
         .width0 = ethos_u_get_size(npu, kind + ETHOS_U_WIDTH0_M1),
         .height0 = ethos_u_get_size(npu, kind + ETHOS_U_HEIGHT0_M1),
         .height1 = ethos_u_get_size(npu, kind + ETHOS_U_HEIGHT1_M1),
-        .stride_x = ethos_u_get_address(npu, base + ETHOS_U_STRIDE_X),
-        .stride_y = ethos_u_get_address(npu, base + ETHOS_U_STRIDE_Y),
-        .stride_c = ethos_u_get_address(npu, base + ETHOS_U_STRIDE_C),
+        .stride_x = ethos_u_get_stride(npu, base + ETHOS_U_STRIDE_X),
+        .stride_y = ethos_u_get_stride(npu, base + ETHOS_U_STRIDE_Y),
+        .stride_c = ethos_u_get_stride(npu, base + ETHOS_U_STRIDE_C),
         .height = height,
         .width = width,
         .depth = depth,
@@ -230,17 +249,17 @@ static bool row_runs(const ethos_u_map_t *map, uint32_t y, uint32_t x0, uint32_t
     if (x0 >= x1) {
         return true;
     }
-    const uint64_t row = pixel_offset(map, y, x0), step = pixel_stride(map);
+    const int64_t row = pixel_offset(map, y, x0), step = pixel_stride(map);
     for (uint32_t c = box->c0; c < box->c1;) {
         const uint32_t run = together(map, c, box->c1 - c);
-        const uint64_t first = row + channel_offset(map, c), bytes = (uint64_t)run * map->element;
+        const int64_t first = row + channel_offset(map, c), bytes = (int64_t)run * map->element;
         if (bytes == step) {
-            if (!visit(context, first, (x1 - x0) * bytes)) {
+            if (!visit(context, (uint64_t)first, (uint64_t)((x1 - x0) * bytes))) {
                 return false;
             }
         } else {
             for (uint32_t x = 0; x < x1 - x0; ++x) {
-                if (!visit(context, first + x * step, bytes)) {
+                if (!visit(context, (uint64_t)(first + x * step), (uint64_t)bytes)) {
                     return false;
                 }
             }

@@ -35,7 +35,8 @@ typedef struct {
     const char *name;
     uint8_t *memory; /* of its region */
     uint32_t region;
-    uint64_t base[4], stride_x, stride_y, stride_c; /* bytes */
+    uint64_t base[4];
+    int64_t stride_x, stride_y, stride_c; /* bytes */
     uint32_t width0, height0, height1;
     uint32_t height, width, depth; /* what is accessed */
     uint32_t element;              /* bytes: 1, 2, 4 */
@@ -53,6 +54,7 @@ typedef struct {
     uint32_t kernel_h, kernel_w, stride_y, stride_x, dilation_y, dilation_x, top, left;
     uint32_t height, width; /* of the IFM as the kernel sees it: after upscaling */
     uint32_t upscale;       /* 0 none, 1 nearest, 2 zeros between */
+    bool padded;            /* on any side */
 } ethos_u_window_t;
 
 /* What an operation accesses, as long as it may still run. */
@@ -64,7 +66,7 @@ typedef struct {
     ethos_u_range_t range[3]; /* read: weights, scales, tables */
     ethos_u_window_t window;  /* of kernels: from the OFM to the IFM */
     uint32_t block_h, block_w, block_d;
-    uint32_t ifm_block; /* channels of the IFM that are read together; 0: those of the OFM's block */
+    uint32_t ifm_block; /* channels of the IFM read together; 0: those of the OFM's block */
     bool takes_table_area;
     uint32_t broadcast; /* of the last map */
 } ethos_u_access_t;
@@ -117,6 +119,7 @@ uint32_t ethos_u_get(ethos_u_t *npu, uint32_t code);
 /* One more than the register. */
 uint32_t ethos_u_get_size(ethos_u_t *npu, uint32_t code);
 uint64_t ethos_u_get_address(ethos_u_t *npu, uint32_t code);
+int64_t ethos_u_get_stride(ethos_u_t *npu, uint32_t code);
 uint32_t ethos_u_get_long(ethos_u_t *npu, uint32_t code, uint32_t *parameter);
 static inline bool ethos_u_failed(const ethos_u_t *npu) { return npu->status != HTVM_ETHOS_U_DONE; }
 
@@ -126,6 +129,7 @@ static inline bool ethos_u_failed(const ethos_u_t *npu) { return npu->status != 
  * false after a complaint: it leaves its region, or its numbers have no meaning. */
 bool ethos_u_map(ethos_u_t *npu, uint32_t kind, uint32_t height, uint32_t width, uint32_t depth,
                  ethos_u_map_t *map);
+/* From the region's first byte to an element. */
 uint64_t ethos_u_offset(const ethos_u_map_t *map, uint32_t y, uint32_t x, uint32_t c);
 /* Channels c to c + count of a pixel, less the zero point. */
 void ethos_u_load(const ethos_u_map_t *map, uint32_t y, uint32_t x, uint32_t c, uint32_t count,
@@ -164,7 +168,8 @@ bool ethos_u_need_map(ethos_u_t *npu, const ethos_u_map_t *map);
 /* Rows and columns that the window steps over are not needed. */
 bool ethos_u_need_window(ethos_u_t *npu, const ethos_u_map_t *ifm, const ethos_u_window_t *window,
                          uint32_t ofm_height, uint32_t ofm_width);
-void ethos_u_wrote_range(ethos_u_t *npu, const ethos_u_range_t *range);
+/* A copy has values where its source has. */
+void ethos_u_wrote_copy(ethos_u_t *npu, const ethos_u_range_t *from, const ethos_u_range_t *to);
 void ethos_u_wrote_map(ethos_u_t *npu, const ethos_u_map_t *map);
 
 /* ---- order of operations: ethos_u_order.c ---- */

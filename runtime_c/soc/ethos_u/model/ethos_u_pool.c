@@ -57,15 +57,20 @@ static int64_t divided(int64_t value, int64_t by)
 static void compute_pixel(const pool_t *pool, uint32_t y, uint32_t x)
 {
     const ethos_u_output_t *const output = &pool->output;
+    /* A scale can be an average only where the number of elements is the same everywhere.  Vela
+     * counts on the NPU to divide where there is padding, whatever the scale's mode. */
+    const bool divides = pool->kind == ETHOS_U_POOL_AVERAGE &&
+                         (pool->window.padded || !output->global_scale);
     int64_t values[ETHOS_U_CHUNK];
     for (uint32_t c = 0; c < output->map.depth; c += ETHOS_U_CHUNK) {
         const uint32_t count = ethos_u_min(output->map.depth - c, ETHOS_U_CHUNK);
         const int64_t elements = reduce(pool, y, x, c, count, values);
         for (uint32_t i = 0; i < count; ++i) {
+            if (divides) {
+                values[i] = divided(values[i], elements);
+            }
             if (output->global_scale) {
                 values[i] = ethos_u_global_scale(output, values[i]);
-            } else if (pool->kind == ETHOS_U_POOL_AVERAGE) {
-                values[i] = divided(values[i], elements);
             }
         }
         ethos_u_store(output, y, x, c, count, values);
@@ -120,7 +125,11 @@ bool ethos_u_pool(ethos_u_t *npu, uint32_t kind)
     }
     const uint64_t taps = (uint64_t)pool.window.kernel_h * pool.window.kernel_w;
     ethos_u_access_t access = {
-        .maps = 2, .map = {*ofm, pool.ifm}, .window = pool.window, .ifm_block = sum ? depth : 0};
+        .maps = 2,
+        .map = {*ofm, pool.ifm},
+        .window = pool.window,
+        .ifm_block = sum ? 32u / pool.ifm.element : 0,
+    };
     if (!ethos_u_work(npu, (uint64_t)ofm->height * ofm->width * ofm->depth, taps) ||
         !ethos_u_work(npu, (uint64_t)pool.ifm.height * pool.ifm.width, depth) ||
         !ethos_u_start(npu, &access, &pool.output) ||

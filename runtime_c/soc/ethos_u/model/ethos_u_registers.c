@@ -106,6 +106,13 @@ static bool is_scale(uint32_t code)
     return code == ETHOS_U_OFM_SCALE || code == ETHOS_U_OPA_SCALE || code == ETHOS_U_OPB_SCALE;
 }
 
+static bool is_stride(uint32_t code)
+{
+    const uint32_t map = code & ~15u, register_of_map = code & 15u;
+    return (map == ETHOS_U_IFM_BASE0 || map == ETHOS_U_OFM_BASE0 || map == ETHOS_U_IFM2_BASE0) &&
+           register_of_map >= ETHOS_U_STRIDE_X && register_of_map <= ETHOS_U_STRIDE_C;
+}
+
 bool ethos_u_set_long(ethos_u_t *npu, uint32_t code, uint32_t parameter, uint32_t value)
 {
     const char *const name = ethos_u_long_name(code);
@@ -114,8 +121,9 @@ bool ethos_u_set_long(ethos_u_t *npu, uint32_t code, uint32_t parameter, uint32_
                                 (uint64_t)code);
     }
     if (npu->call->checked) {
-        /* Shifts have six bits, addresses of the U65 forty. */
-        const uint32_t most = is_scale(code) ? 63 : npu->product == 55 ? 0 : 0xff;
+        /* Shifts have six bits, strides forty with a sign, addresses as many of the U65. */
+        const uint32_t most =
+            is_scale(code) ? 63 : npu->product == 55 && !is_stride(code) ? 0 : 0xff;
         if (parameter > most) {
             return ethos_u_complain(npu, HTVM_ETHOS_U_BAD_STREAM,
                                     is_scale(code) ? "%s has the shift %u, at most %u"
@@ -151,6 +159,12 @@ uint64_t ethos_u_get_address(ethos_u_t *npu, uint32_t code)
 {
     known(npu, &npu->long_known[code], LONG[code]);
     return npu->long_value[code] | (uint64_t)(npu->long_parameter[code] & 0xffu) << 32;
+}
+
+int64_t ethos_u_get_stride(ethos_u_t *npu, uint32_t code)
+{
+    const uint64_t sign = UINT64_C(1) << 39;
+    return (int64_t)(ethos_u_get_address(npu, code) ^ sign) - (int64_t)sign;
 }
 
 uint32_t ethos_u_get_long(ethos_u_t *npu, uint32_t code, uint32_t *parameter)

@@ -55,6 +55,7 @@ bool ethos_u_window(ethos_u_t *npu, ethos_u_window_t *window)
     }
     window->height = (uint32_t)rows;
     window->width = (uint32_t)columns;
+    window->padded = (window->top | window->left | bottom | right) != 0;
     return true;
 }
 

@@ -164,12 +164,30 @@ static bool wrote_run(void *context, uint64_t first, uint64_t bytes)
     return true;
 }
 
-void ethos_u_wrote_range(ethos_u_t *npu, const ethos_u_range_t *range)
+static void copy_bit(const uint8_t *from, uint64_t from_at, uint8_t *to, uint64_t to_at)
 {
-    uint8_t *const bits = range->region == ETHOS_U_SHRAM_REGION ? npu->table_written
-                                                                : npu->written[range->region];
-    if (bits != NULL) {
-        set_bits(bits, range->first, range->bytes);
+    const bool set = from == NULL || (from[from_at / 8u] >> from_at % 8u & 1u) != 0;
+    const uint8_t bit = (uint8_t)(1u << to_at % 8u);
+    to[to_at / 8u] = (uint8_t)(set ? to[to_at / 8u] | bit : to[to_at / 8u] & ~bit);
+}
+
+void ethos_u_wrote_copy(ethos_u_t *npu, const ethos_u_range_t *from, const ethos_u_range_t *to)
+{
+    const uint8_t *const source = bits_of(npu, from->region);
+    uint8_t *const target =
+        to->region == ETHOS_U_SHRAM_REGION ? npu->table_written : npu->written[to->region];
+    if (target == NULL) {
+        return;
+    }
+    const uint64_t end = from->first + from->bytes;
+    if (source == NULL || first_hole(source, from->first, from->bytes) == end) {
+        set_bits(target, to->first, to->bytes);
+        return;
+    }
+    const bool forwards = source != target || to->first <= from->first;
+    for (uint64_t i = 0; i < to->bytes; ++i) {
+        const uint64_t at = forwards ? i : to->bytes - 1u - i;
+        copy_bit(source, from->first + at, target, to->first + at);
     }
 }
 

@@ -1,0 +1,130 @@
+"""Random layers through Vela's compiler and the Ethos-U's model: equal to TFLite Micro."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.frontend import single, wide
+from tests.frontend.flatfile import Graph
+from tests.frontend.single import inputs_of
+from tests.frontend.tflm import reference
+from tests.runtime_c.ethos_u import library
+from tests.runtime_c.vela import Program, compiled, vela
+
+Cases = Mapping[str, Callable[[Any], Graph]]
+
+# What Vela 5.2 gets wrong, which the model shows: axes that count from behind, or that disappear;
+# padding of channels; slopes of int8 beside int16, whose zero point it takes off twice; sums, which
+# it does not round as TFLite Micro.
+_REDUCED = ("reduce_max", "reduce_min")
+_WRONG = {("int8", "mirror_pad"), ("int16", "prelu"), ("int8", "sum"), ("int16", "sum")}
+# It rounds these factors to float32: few results differ, by one.
+_ROUNDED = {("int16", "relu"), ("int16", "leaky_relu")}
+# What it leaves to the CPU.
+_OTHERS = {
+    "int8": (
+        "arg_min", "batch_to_space", "broadcast_to", "depth_to_space", "from_real", "gather",
+        "l2_normalization", "log_softmax", "negated", "resize", "resize_bilinear", "reverse",
+        "space_to_batch", "space_to_depth", "to_real",
+    ),
+    "int16": (
+        "batch_matmul", "depth_to_space", "from_real", "gather", "resize", "to_real", "widest",
+    ),
+}  # fmt: skip
+_SOURCES: Mapping[str, Cases] = {"int8": single.CASES, "int16": wide.CASES}
+CASES = [
+    (kind, name)
+    for kind, cases in _SOURCES.items()
+    for name in cases
+    if name not in _OTHERS[kind] and (kind, name) not in _WRONG
+]
+OFTEN = [
+    ("int8", "conv"), ("int8", "depthwise"), ("int8", "average_pool"), ("int8", "softmax"),
+    ("int8", "add"), ("int16", "conv"), ("int16", "tanh"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lib() -> ctypes.CDLL:
+    vela("ethosu.regor")
+    return library()
+
+
+def reduces_wrongly(graph: Graph) -> bool:
+    """Whether an operator reduces axes that count from behind, or that disappear."""
+    (op,) = graph.operators
+    axes, options = graph.tensors[op.inputs[1]].data, op.options
+    assert axes is not None
+    assert options is not None
+    return bool((axes < 0).any()) or options[1][0][1] == 0
+
+
+def outcome(lib: ctypes.CDLL, kind: str, name: str, seed: int, accelerator: str) -> str:
+    """``equal``, ``unmapped``, or what is wrong with a layer."""
+    rng = np.random.default_rng(seed)
+    graph = _SOURCES[kind][name](rng)
+    inputs = inputs_of(graph, rng)
+    if name in _REDUCED and reduces_wrongly(graph):
+        return "unmapped"
+    try:
+        program = Program(lib, compiled(graph.file(), accelerator))
+    except RuntimeError:
+        return "unmapped"
+    result, outputs = program.run(inputs)
+    if result.status:
+        return f"{name} {seed}: {result.complaint}"
+    for found, wanted in zip(outputs, reference(graph, inputs), strict=True):
+        distance = np.abs(found.view(wanted.dtype).astype(np.int64) - wanted.ravel())
+        different = np.count_nonzero(distance)
+        rounded = (kind, name) in _ROUNDED and different <= 3 and distance.max() == 1
+        if different and not rounded:
+            return f"{name} {seed}: {different} of {wanted.size} elements differ"
+    return "equal"
+
+
+def outcomes(
+    lib: ctypes.CDLL, kind: str, name: str, seeds: range, accelerator: str
+) -> Counter[str]:
+    """Outcomes of many layers, in a process of their own: files can end Vela's compiler."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def work() -> None:
+        for seed in seeds:
+            sender.send(outcome(lib, kind, name, seed, accelerator))
+
+    process = context.Process(target=work)
+    process.start()
+    sender.close()
+    found: Counter[str] = Counter()
+    while True:
+        try:
+            found[receiver.recv()] += 1
+        except EOFError:
+            break
+    process.join()
+    assert process.exitcode == 0, f"{name} ends Vela's compiler, seed {seeds.start + found.total()}"
+    return found
+
+
+@pytest.mark.parametrize(("kind", "name"), OFTEN)
+def test_random_layers(lib: ctypes.CDLL, kind: str, name: str) -> None:
+    found = outcomes(lib, kind, name, range(4), "ethos-u55-256")
+    assert set(found) <= {"equal", "unmapped"}
+    assert found["equal"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), CASES)
+@pytest.mark.parametrize("accelerator", ["ethos-u55-32", "ethos-u55-128", "ethos-u65-256"])
+def test_random_layers_at_length(lib: ctypes.CDLL, kind: str, name: str, accelerator: str) -> None:
+    found = outcomes(lib, kind, name, range(50), accelerator)
+    assert set(found) <= {"equal", "unmapped"}, found
+    assert found["equal"]
