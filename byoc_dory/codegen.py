@@ -166,7 +166,10 @@ class RegionGenerator:
         return RegionCode(
             name=region.name,
             kernels=tuple(kernels),
-            buffers=self._buffers(entering, copy_names, set(plan.resident)),
+            buffers=(
+                *self._buffers(entering, copy_names, set(plan.resident)),
+                *layers.buffers,
+            ),
             inputs=region.inputs,
             outputs=region.outputs,
             headers=tuple(

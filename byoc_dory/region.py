@@ -8,7 +8,7 @@ from typing import Literal
 
 from byoc_dory.definition import Definition
 from byoc_dory.errors import ModelError
-from byoc_dory.layers import Array, Layer, Tensor
+from byoc_dory.layers import Array, Layer, Reshaping, Tensor
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling.problem import Solution
@@ -120,7 +120,9 @@ class Region:
         if tensor.name not in shapes:
             raise ModelError(f"tensor '{tensor.name}' is read but never written", where=where)
         written = shapes[tensor.name]
-        of_matrices = any(layer.of_matrices for layer in self.layers)
+        of_matrices = any(
+            layer.of_matrices or isinstance(layer, Reshaping) for layer in self.layers
+        )
         if written != tensor.shape and not (of_matrices and are_same_rows(written, tensor.shape)):
             raise ModelError(
                 f"tensor '{tensor.name}' is {written} where written and {tensor.shape} where read",
@@ -170,6 +172,8 @@ class Kernel:
         constants: the data that its source refers to.
         definition: the source before it is decided which layers share it; ``None`` if it cannot be
             shared.
+        together: the layers of a kernel that computes several as one program; it then has no
+            ``layer``, and is named after the last of them.
         layer, plan, program: the layer, its plan and its tile program; ``None`` for conversions.
         accelerator: name of the accelerator that runs it, or ``cpu`` for conversions.
         predicted_cycles: cycles of host and accelerator predicted by the cost model.
@@ -189,19 +193,17 @@ class Kernel:
     predicted_cycles: int
     accelerator: str
     definition: Definition | None = None
+    together: tuple[Layer, ...] = ()
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers that it computes; none of a conversion."""
+        return self.together or (() if self.layer is None else (self.layer,))
 
     @property
     def solution(self) -> Solution | None:
         """The tile, with the solver's information about it; ``None`` for conversions."""
         return None if self.plan is None else self.plan.solution
-
-
-@dataclass(frozen=True, eq=False)
-class RegionKernels:
-    """The functions of a region's layers, in order, and the plan that they follow."""
-
-    kernels: tuple[Kernel, ...]
-    plan: RegionPlan
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,21 @@ class Buffer:
 
     name: str
     bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class RegionKernels:
+    """The functions of a region's layers, in order, and the plan that they follow.
+
+    Attributes:
+        kernels: the functions.
+        plan: the plan.
+        buffers: what they pass besides the region's tensors.
+    """
+
+    kernels: tuple[Kernel, ...]
+    plan: RegionPlan
+    buffers: tuple[Buffer, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,6 +145,19 @@ class Op:
         """
         return None
 
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Layer | None:
+        """Return the layer to offer to accelerators that compute in the source's numbers.
+
+        Only for operators without a `layer`, which is offered to all accelerators; ``None`` by
+        default.
+
+        Args:
+            name: name of the operator.
+            inputs: the tensors it reads.
+            output: type of its result.
+        """
+        return None
+
     def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
         """The number of elements read, counting repeated reads: by default each input once."""
         return sum(int(np.prod(tensor.shape)) for tensor in inputs)

@@ -51,6 +51,7 @@ from byoc_dory.layers.matrices import (
     matmul_layer,
     rows_layer,
 )
+from byoc_dory.layers.same_scale import Padding, Pool, Reshaping, SameScale
 
 __all__ = [
     "INT8",
@@ -71,9 +72,13 @@ __all__ = [
     "MulShift",
     "MultiHeadAttention",
     "OnnxRequant",
+    "Padding",
+    "Pool",
     "Projection",
     "Requant",
+    "Reshaping",
     "Rows",
+    "SameScale",
     "Scores",
     "Shift",
     "Tensor",

@@ -50,6 +50,18 @@ class ItaSoftmax:
     numerator: int = 65280
 
 
+@dataclass(frozen=True)
+class FixedPointSoftmax:
+    """TFLite's softmax in gemmlowp's fixed point; output scale 1/256, zero point -128.
+
+    Attributes:
+        multiplier, left_shift: Q31 factor and shift that convert a difference to Q5.26.
+    """
+
+    multiplier: int
+    left_shift: int
+
+
 @dataclass(frozen=True, eq=False)
 class LayerNorm:
     """``clip((trunc((x - m) * weight / s) + bias) >> shift)``.
@@ -134,5 +146,12 @@ class ItaGelu:
 
 
 RowFunction: TypeAlias = (
-    TableSoftmax | ItaSoftmax | LayerNorm | RmsNorm | AffineNorm | TableMap | ItaGelu
+    TableSoftmax
+    | ItaSoftmax
+    | FixedPointSoftmax
+    | LayerNorm
+    | RmsNorm
+    | AffineNorm
+    | TableMap
+    | ItaGelu
 )

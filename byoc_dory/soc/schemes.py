@@ -16,7 +16,7 @@ import numpy as np
 from byoc_dory.errors import InputError
 from byoc_dory.layers import INT8, AnalogRequant, Layer, MulShift, Requant, Shift, Weighted
 
-SchemeName: TypeAlias = Literal["shift", "ternary", "mul_shift"]
+SchemeName: TypeAlias = Literal["shift", "ternary", "mul_shift", "source"]
 """Name of a number scheme, for users and reports."""
 
 _MOST_BITS = 31  # multipliers are written as int32
@@ -30,6 +30,11 @@ class NumberScheme(ABC):
     @abstractmethod
     def name(self) -> SchemeName:
         """Name of the scheme in reports and policies."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether layers are executed in the source's numbers, without retargeting."""
+        return False
 
     def form_of(self, layer: Layer) -> Layer:
         """Return a layer as retargeting would write it, with placeholder values for its numbers.
@@ -160,6 +165,34 @@ class TernaryScheme(NumberScheme):
             "requant": AnalogRequant(1, (1,), (0,), 0, self.rows),
             "input_range": self.activation_range,
         }
+
+
+@dataclass(frozen=True)
+class SourceScheme(NumberScheme):
+    """The source's own numbers: the accelerator requantizes as the source says."""
+
+    @property
+    def name(self) -> SchemeName:
+        """``source``."""
+        return "source"
+
+    @property
+    def keeps(self) -> bool:
+        """True."""
+        return True
+
+    def form_of(self, layer: Layer) -> Layer:
+        """Return the layer as it is."""
+        return layer
+
+    def _requant(self) -> Requant:
+        return Shift(0)
+
+
+def all_keep(schemes: Iterable[NumberScheme]) -> bool:
+    """Whether there are schemes and all of them are the source's own."""
+    kinds = [scheme.keeps for scheme in schemes]
+    return bool(kinds) and all(kinds)
 
 
 def all_multiply(schemes: Iterable[NumberScheme]) -> bool:

@@ -33,7 +33,7 @@ from htvm.aot.steps import (
 from patterns.rows import ROW_AXIS
 
 if TYPE_CHECKING:
-    from byoc_dory.region import RegionCode
+    from byoc_dory.region import Kernel, RegionCode
     from htvm.aot.overlay import Overlay
     from htvm.model import TensorInfo
 
@@ -266,12 +266,12 @@ class Assembler:
                 symbol=kernel.symbol,
                 args=(),
                 returns_code=_returns_code(kernel.prototype),
-                layers=(kernel.layer_name,),
+                layers=tuple(layer.name for layer in kernel.together) or (kernel.layer_name,),
                 accelerator=kernel.accelerator,
                 kind=kernel.kind,
                 predicted_cycles=kernel.predicted_cycles,
-                macs=kernel.layer.macs if kernel.layer is not None else 0,
-                comment="layout" if kernel.layer is None else kernel.layer.sizes_text,
+                macs=sum(layer.macs for layer in kernel.layers),
+                comment=_sizes(kernel),
             )
             self.append(step, tensors, kernel.prototype)
 
@@ -389,6 +389,14 @@ def _called(step: Step, sharing: Sharing) -> dict[str, Any]:
         return {}
     values = tuple((value.argument, value.value) for value in sharing.values[step.symbol])
     return {"function": sharing.function_of[step.symbol].symbol, "values": values}
+
+
+def _sizes(kernel: Kernel) -> str:
+    """Return the sizes of a kernel's layers, from the first to the last if there are many."""
+    if not kernel.layers:
+        return "layout"
+    first, *_, last = (*kernel.layers, kernel.layers[-1])
+    return first.sizes_text if first is last else f"{len(kernel.layers)} layers"
 
 
 def _returns_code(prototype: str) -> bool:

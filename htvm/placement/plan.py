@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import PolicyError, TilingError
 from byoc_dory.layers import Convolution, Dense, Layer
-from byoc_dory.soc.schemes import all_multiply
+from byoc_dory.soc.schemes import all_keep, all_multiply
 from byoc_dory.verdict import CPU
 from htvm.placement.offers import Offers, is_rewritable, rewritten_offers
 from htvm.policy import POLICIES, Candidate, LayerInfo, check_policy, info_of
@@ -214,9 +214,10 @@ def _decider(chosen: Policy, default: str, final: bool) -> Decide:
 
 def _is_final(graph: Graph, target: Target) -> bool:
     """Whether retargeting would leave every layer unchanged, judging by the layers' form."""
+    schemes = [entry.scheme for entry in target.accelerators]
     # Layers in a ternary core's form cannot be retargeted again.
-    return graph.has_ternary or (
-        all_multiply(entry.scheme for entry in target.accelerators) and graph.has_mul_shifts
+    return (
+        graph.has_ternary or all_keep(schemes) or (all_multiply(schemes) and graph.has_mul_shifts)
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from byoc_dory.errors import DefectError, InputError
 from byoc_dory.layers import Array
-from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme, all_multiply
+from byoc_dory.soc.schemes import MulShiftScheme, TernaryScheme, all_keep, all_multiply
 from htvm.quantization.annotated import Annotated, within
 from htvm.quantization.borders import with_borders, without_borders
 from htvm.quantization.forward import forward
@@ -112,6 +112,8 @@ def retarget(
     options = options or RetargetOptions()
     if accelerators is not None and not accelerators:
         return Retargeted(model, unchanged(model.name, "the target has no accelerator"))
+    if all_keep(entry.scheme for entry in accelerators or ()):
+        return Retargeted(model, unchanged(model.name, "the target computes in its numbers"))
     if model.graph.has_ternary:
         return Retargeted(model, unchanged(model.name, "it has ternary layers already"))
     homes = {entry.name: entry for entry in accelerators or ()}

@@ -26,9 +26,8 @@ from patterns.byoc.contract import (
 from patterns.byoc.table import LayerForm, pattern_table, shapes_of
 from patterns.dispatch.dispatching import Dispatch
 from patterns.names import name_of
-from patterns.primitive import PrimitiveOp
 from patterns.reading.walk import bindings_of, main_of
-from patterns.relax_op import compositions
+from patterns.relax_op import ComposedOp, compositions
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -146,7 +145,7 @@ def _shapes(
         for name, place in placed.placement.items()
         if place != CPU
         and name not in placed.inner
-        and (name in placed.groups or isinstance(graph.nodes[name].op, PrimitiveOp))
+        and (name in placed.groups or not isinstance(graph.nodes[name].op, ComposedOp))
     }
     return shapes_of(found, dict(bindings_of(main_of(module)))) if found else ()
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.layers import Array, Layer
+from byoc_dory.layers import Array, Layer, Reshaping
 from byoc_dory.region import are_same_rows
 from byoc_dory.verdict import CPU, OperatorVerdict
 from patterns.dispatch.together import Rules, Together, as_seen, settle, together_in
@@ -69,9 +69,11 @@ def _renames(
     may_be: Callable[[Node], bool],
 ) -> dict[str, str]:
     homes = dict(families)
+    taken = {name for name, layer in layers.items() if isinstance(layer, Reshaping)}
+    settled = {*inner, *taken}
     found: dict[str, str] = {}
     for node in reversed(graph.nodes.values()):
-        if not may_be(node) or graph.is_result(node.name) or node.name in inner:
+        if not may_be(node) or graph.is_result(node.name) or node.name in settled:
             continue
         readers = {homes.get(reader.name) for reader in graph.read_by(node.name)}
         home = readers.pop() if len(readers) == 1 else None
@@ -163,6 +165,7 @@ def dispatch(
     wanted: Mapping[str, str] | None = None,
     binding: Container[str] = (),
     l1_budget: int | None = None,
+    refused: Mapping[str, str] | None = None,
 ) -> Dispatch:
     """Check every operator; place it where it is wanted, or on the first core that accepts it.
 
@@ -175,12 +178,15 @@ def dispatch(
         binding: operators of ``wanted`` that must not run elsewhere.
         l1_budget: bytes of L1 that may be used, all by default.  Operators of which no tile fits
             together are dispatched one by one.
+        refused: operators that no accelerator gets whatever its rules say, with the reason.
 
     Raises:
         PolicyError: an operator that must run on an accelerator is refused by it.
     """
     found = together_in(graph) if accelerators else Together()
-    judge = Rules(graph, soc, accelerators, found.missed, wanted or {}, binding, l1_budget)
+    judge = Rules(
+        graph, soc, accelerators, found.missed, wanted or {}, binding, l1_budget, refused or {}
+    )
     placement = settle(graph, found.groups, judge)
     nodes = graph.in_order
     families = {entry.name: entry.family for entry in accelerators}

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add as AddLayer
-from byoc_dory.layers import Layer, MultiHeadAttention, Tensor
+from byoc_dory.layers import (
+    Layer,
+    MultiHeadAttention,
+    Padding,
+    Reshaping,
+    SameScale,
+    Tensor,
+)
 from byoc_dory.soc.rules import fits_budget
 from byoc_dory.verdict import CPU, OperatorVerdict, Refused
 from patterns.dispatch.cached import cached_attention_around
@@ -25,6 +32,7 @@ from patterns.ops.add import Add
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.base import Filling
 from patterns.ops.pulp.ita import ItaActivation
+from patterns.reading.building import layouts_of
 from patterns.relax_op import ComposedOp, compositions
 
 if TYPE_CHECKING:
@@ -108,6 +116,7 @@ class Rules:
         wanted: operator -> planned place.
         binding: operators of ``wanted`` that must not run elsewhere.
         l1_budget: bytes of L1 that may be used; None for all.
+        refused: operators that no accelerator gets whatever its rules say, with the reason.
 
     Attributes:
         formed: the groups that an accelerator took.
@@ -123,6 +132,7 @@ class Rules:
         wanted: Mapping[str, str],
         binding: Container[str],
         l1_budget: int | None = None,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
         self.formed: list[Group] = []
         self.verdicts: dict[str, list[OperatorVerdict]] = {}
@@ -132,7 +142,9 @@ class Rules:
         self._wanted = wanted
         self._binding = binding
         self._l1_budget = l1_budget
+        self._refused_anyway = refused or {}
         self._turned = _channels_first(graph.in_order)
+        self._turned_maps = _maps_of_channels_first(graph.in_order)
         self._forms = {cls for cls, _ in compositions({type(node.op) for node in graph.in_order})}
         self._refused = {
             entry.softmax: [
@@ -185,11 +197,34 @@ class Rules:
             said = self.verdicts[node.name] = self._with_refusals(node, said)
             wanted = self._wanted.get(node.name)
             places[node.name] = _placed(said, wanted, node.name in self._binding)
+        self._join_moves(nodes, places)
         return places
+
+    def _join_moves(self, nodes: Sequence[Node], places: dict[str, str]) -> None:
+        """Give paddings and reshapes to an accelerator only together with all that read them."""
+        homes = {entry.name: entry for entry in self._accelerators if entry.scheme.keeps}
+        for node in reversed(nodes) if homes else ():
+            home = homes.get(places[node.name])
+            layer = as_seen(node, self._soc, home).layer
+            if home is None or not isinstance(layer, Padding | Reshaping):
+                continue
+            readers = self._graph.read_by(node.name)
+            if readers and all(places.get(each.name) == home.name for each in readers):
+                continue
+            places[node.name] = CPU
+            self.verdicts[node.name] = [
+                replace(said, accepted=False, reason="not all that read it run there")
+                if said.accelerator == home.name
+                else said
+                for said in self.verdicts[node.name]
+            ]
 
     def _of_operator(self, node: Node, accelerator: Accelerator) -> OperatorVerdict:
         """Return an accelerator's verdict about an operator, which patterns must find to take."""
         op = node.op
+        if node.name in self._refused_anyway:
+            reason = self._refused_anyway[node.name]
+            return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)
         is_found = not isinstance(op, ComposedOp) or (op.form or type(op)) in self._forms
         if node.layer is None or not is_found:
             reason = f"no pattern for {node.kind}"
@@ -197,6 +232,9 @@ class Rules:
                 reason += f" with {op.value}"
             return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)
         matrices = () if node.scaled is not None else self._turned
+        if isinstance(node.layer, SameScale):
+            # A reshape alone depends on the order of elements.
+            matrices = self._turned_maps if isinstance(node.layer, Reshaping) else ()
         return _verdict(self._soc, accelerator, node.layer, node.kind, matrices)
 
     def _with_refusals(self, node: Node, said: list[OperatorVerdict]) -> list[OperatorVerdict]:
@@ -224,9 +262,12 @@ def as_seen(node: Node, soc: Soc, accelerator: Accelerator | None) -> Node:
     """Return an operator in the form in which it is offered to an accelerator.
 
     A sum of matrices is offered as a sum of vectors, except to accelerators that store matrices row
-    by row, whose cores share the rows.
+    by row, whose cores share the rows.  Operators that are not retargeted are offered only to
+    accelerators that compute in the source's numbers.
     """
     layer = node.layer
+    if layer is None and accelerator is not None and accelerator.scheme.keeps:
+        return replace(node, layer=node.op.kept_layer(node.name, node.read, node.result))
     if accelerator is None or not isinstance(layer, AddLayer):
         return node
     if len(node.output_shape) == 4 or len(layer.output.shape) == 1:
@@ -283,6 +324,19 @@ def _channels_first(nodes: Iterable[Node]) -> frozenset[str]:
         if node.scaled is not None
         for tensor in (*node.scaled.inputs, node.scaled.output)
         if tensor.layout == "NCHW"
+    )
+
+
+def _maps_of_channels_first(nodes: Iterable[Node]) -> frozenset[str]:
+    """Return the maps with channels first, but those whose elements are in one order anyway."""
+    shapes = {name: kind.shape for node in nodes for name, kind in node.read}
+    shapes |= {node.output: node.output_shape for node in nodes}
+    layouts = layouts_of(tuple(nodes))
+    return frozenset(
+        name
+        for name, shape in shapes.items()
+        if layouts.get(name) != "NHWC" and len(shape) == 4 and sum(size > 1 for size in shape) > 1
+        if name in layouts
     )
 
 

@@ -18,10 +18,11 @@ from tvm.relax import op as R
 from tvm.relax.dpl import is_const, is_op, wildcard
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Array, MulShift, Shift, TfliteRequant, matrix, rows_layer
+from byoc_dory.layers import Array, MulShift, Rows, Shift, TfliteRequant, matrix, rows_layer
 from byoc_dory.layers.rowwise import TableMap
 from patterns.names import emit
 from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
+from patterns.ops.layers import row_layer
 from patterns.ops.requantize import (
     Scaling,
     check_int32,
@@ -208,6 +209,12 @@ class TableLookup(PrimitiveOp):
         if self.rows > 1:
             place = tirx.Cast("int32", index[axis]) * _ENTRIES + place
         return values[place]
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Rows | None:
+        if self.rows > 1:
+            return None
+        table = np.roll(self.table.reshape(-1), _ENTRIES // 2).view(np.uint8)
+        return row_layer(name, inputs[0], output, TableMap(table))
 
     def compute(self, inputs: Sequence[Array]) -> Array:
         """See `Op.compute`; with one table."""

@@ -7,10 +7,10 @@ row.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Add, Requant, Rows, Tensor, matrix, rows_layer
+from byoc_dory.layers import Add, Pool, Requant, Rows, Tensor, matrix, rows_layer
 
 if TYPE_CHECKING:
     from byoc_dory.layers.rowwise import RowFunction
@@ -35,6 +35,37 @@ def row_layer(
         function: function of one row.
     """
     return rows_layer(name, matrix_of(*source), function, output.dtype)
+
+
+def map_of(name: str, kind: TensorType, layout: str) -> Tensor | None:
+    """Return a tensor with four axes and a batch of one as a map ``(C, y, x)``; else None."""
+    if len(kind.shape) != 4 or kind.shape[0] != 1:
+        return None
+    _, *rest = kind.shape
+    if layout == "NHWC":
+        y, x, channels = rest
+        return Tensor(name, (channels, y, x), kind.dtype, "NHWC")
+    return Tensor(name, tuple(rest), kind.dtype, "NCHW")
+
+
+def pool_layer(
+    name: str,
+    source: tuple[str, TensorType],
+    output: TensorType,
+    function: Literal["average", "max"],
+    layout: str,
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    pad: tuple[int, int, int, int],
+) -> Pool | None:
+    """Return a pool as a layer; None if its tensors are no maps."""
+    maps = [map_of(*source, layout), map_of(name, output, layout)]
+    if maps[0] is None or maps[1] is None:
+        return None
+    return Pool(
+        name=name, inputs=(maps[0],), output=maps[1], function=function, kernel=kernel,
+        stride=stride, pad=pad,
+    )  # fmt: skip
 
 
 def sum_layer(

@@ -12,7 +12,8 @@ from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
 from byoc_dory.layers import Array
-from patterns.op import Range, Scale, TensorType, Work, operator, union
+from patterns.op import Operands, Range, Scale, TensorType, Work, operator, union
+from patterns.ops.layers import pool_layer
 from patterns.ops.scaling import windows
 from patterns.relax_op import CallOp
 from patterns.rows import RowWindow, has_rows
@@ -20,7 +21,7 @@ from patterns.rows import RowWindow, has_rows
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
 
-    from byoc_dory.layers import Layout
+    from byoc_dory.layers import Layout, Pool
 
 
 @operator
@@ -64,6 +65,12 @@ class MaxPool(CallOp):
     @property
     def unpadded(self) -> MaxPool:
         return replace(self, padding=(0, 0, 0, 0))
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Pool | None:
+        if self.dilation != (1, 1):
+            return None
+        window = self.kernel, self.strides, self.padding
+        return pool_layer(name, inputs[0], output, "max", self.layout, *window)
 
     def call(self, x: Expr) -> Call:
         return R.nn.max_pool2d(

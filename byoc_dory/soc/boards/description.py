@@ -2,79 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal
 
 from byoc_dory.errors import TargetError
+from byoc_dory.soc.arm_cores import ARM_CORES, STACK, cost_of
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
 from byoc_dory.soc.board import SUFFIX, Board, board_called, boards
-from byoc_dory.soc.cores import (
-    CV32E40P,
-    ArmCore,
-    ArmCycles,
-    Host,
-    HostCost,
-    QemuMachine,
-    RiscvVectors,
-)
+from byoc_dory.soc.cores import CV32E40P, Host, RiscvVectors
 from byoc_dory.soc.parameters import Parameter
-
-# assumed: generous for generated code, which is not recursive (runs measure what is used).
-_STACK = 4_096
-
-_NUMBERS: dict[str, dict[str, Any]] = json.loads(
-    Path(__file__).with_name("cores.json").read_text("utf-8")
-)
-
-
-def _cost(name: str) -> HostCost:
-    """Return estimates for verdicts only, in instructions: derived on ResNet-8 in the emulator."""
-    return HostCost(**_NUMBERS["costs"][name])
-
-
-def _cycles(name: str) -> ArmCycles:
-    """Return cycles as published by the core's manual, whose table they name.
-
-    The M0+ is that with the multiplier of one cycle, as the STM32G0 has it.  On the M3, a refill
-    takes one to three cycles, a store at a constant distance one; on the M4, products of halfwords
-    take one cycle, too.
-    """
-    given = dict(_NUMBERS["cycles"][name])
-    return ArmCycles(given.pop("source"), **{key: tuple(each) for key, each in given.items()})
 
 
 def _riscv(isa: str, name: str = "") -> Host:
     name = f"{name or isa.upper()} (cycles of a CV32E40P, not of the chip's own core)"
-    return replace(CV32E40P, name=name, isa=isa, stack=_STACK)
-
-
-def _core(
-    cpu: str,
-    extension: Literal["", "dsp", "mve"],
-    emulator: str,
-    cycles: ArmCycles | None = None,
-    like: str = "",
-) -> ArmCore:
-    machines = [
-        QemuMachine(
-            board.qemu, (board.flash.address, board.flash.size), (board.ram.address, board.ram.size)
-        )
-        for board in boards().values()
-        if board.qemu and board.core == (like or cpu).replace("-", "_")
-    ]
-    machine, known = machines[0] if machines else None, _NUMBERS["compilers"].get(cpu, {})
-    return ArmCore(cpu, extension, emulator, cycles, machine, like, known.get("gcc"))
-
-
-def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
-    return Host(name=f"Arm {name}", isa=isa, stack=_STACK, cost=cost, arm=arm)
+    return replace(CV32E40P, name=name, isa=isa, stack=STACK)
 
 
 def _vectors(name: str, isa: str, emulator: str) -> Host:
     vectors = RiscvVectors(VECTOR_BITS[0], emulator)
-    return Host(name=name, isa=isa, stack=_STACK, cost=_cost("rvv"), vectors=vectors)
+    return Host(name=name, isa=isa, stack=STACK, cost=cost_of("rvv"), vectors=vectors)
 
 
 VECTOR_BITS = (128, 256, 512, 1024)
@@ -82,42 +27,7 @@ VECTOR_BITS = (128, 256, 512, 1024)
 
 
 CORES: dict[str, Host] = {
-    # The M0 has the M0+'s instructions (both are Armv6-M).
-    "cortex_m0plus": _arm(
-        "Cortex-M0+",
-        "armv6-m",
-        _cost("small"),
-        _core("cortex-m0plus", "", "cortex-m0", _cycles("m0plus")),
-    ),
-    "cortex_m3": _arm(
-        "Cortex-M3", "armv7-m", _cost("scalar"), _core("cortex-m3", "", "cortex-m3", _cycles("m3"))
-    ),
-    "cortex_m4": _arm(
-        "Cortex-M4", "armv7e-m", _cost("dsp"), _core("cortex-m4", "dsp", "cortex-m4", _cycles("m4"))
-    ),
-    "cortex_m7": _arm(
-        "Cortex-M7", "armv7e-m", _cost("dsp"), _core("cortex-m7", "dsp", "cortex-m7")
-    ),
-    "cortex_m33": _arm(
-        "Cortex-M33", "armv8-m.main", _cost("dsp"), _core("cortex-m33", "dsp", "cortex-m33")
-    ),
-    # The emulator of the others has no such core; QEMU has.
-    "cortex_m55": _arm(
-        "Cortex-M55", "armv8.1-m.main", _cost("mve"), _core("cortex-m55", "mve", "")
-    ),
-    # The same instructions, and those that sign addresses (PACBTI), which nothing here uses.
-    "cortex_m85": _arm(
-        "Cortex-M85",
-        "armv8.1-m.main",
-        _cost("mve"),
-        _core("cortex-m85", "mve", "", like="cortex-m55"),
-    ),
-    "cortex_m52": _arm(
-        "Cortex-M52",
-        "armv8.1-m.main",
-        _cost("mve"),
-        _core("cortex-m52", "mve", "", like="cortex-m55"),
-    ),
+    **ARM_CORES,
     "rv32imc": _riscv("rv32imc"),
     "rv32imac": _riscv("rv32imac"),
     # published: RP2350 data sheet, 3.8.1.  It also has Zbkb and Zcmp, which code here does not use.

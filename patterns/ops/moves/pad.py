@@ -15,7 +15,9 @@ from tvm import te, tirx
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
-from patterns.op import TensorType, operator
+from byoc_dory.layers import Padding
+from patterns.op import Operands, TensorType, operator
+from patterns.ops.layers import map_of
 from patterns.ops.moves.base import Filling, y_axis
 from patterns.primitive import PrimitiveOp, sizes_of
 from patterns.relax_op import CallOp
@@ -43,6 +45,14 @@ class Pad(Filling, CallOp):
 
     padding: tuple[int, int, int, int]
     layout: str = "NHWC"
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Padding | None:
+        source, result = map_of(*inputs[0], self.layout), map_of(name, output, self.layout)
+        if source is None or result is None:
+            return None
+        return Padding(
+            name=name, inputs=(source,), output=result, value=self.value, sizes=self.padding
+        )
 
     def call(self, x: Expr) -> Call:
         widths = [width for pair in self._widths() for width in pair]

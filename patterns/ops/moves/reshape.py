@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from tvm import te, tirx
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
-from patterns.op import Range, Scale, TensorType, Work, operator, union
+from byoc_dory.layers import Reshaping, Tensor
+from patterns.op import Operands, Range, Scale, TensorType, Work, operator, union
 from patterns.ops.moves.base import Move
 from patterns.primitive import PrimitiveOp, shape_of, sizes_of
 from patterns.relax_op import CallOp
@@ -33,6 +35,15 @@ class Reshape(CallOp):
     scale = Scale.PASSES
 
     shape: tuple[int, ...]
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Reshaping:
+        ((source, kind),) = inputs
+        size = (prod(self.shape),)
+        return Reshaping(
+            name=name,
+            inputs=(Tensor(source, size, kind.dtype, "C"),),
+            output=Tensor(name, size, output.dtype, "C"),
+        )
 
     def call(self, x: Expr) -> Call:
         return R.reshape(x, self.shape)

@@ -17,9 +17,10 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers import Array, OnnxRequant
-from patterns.op import INT8, Range, Scale, TensorType, Work, operator
+from byoc_dory.layers import Array, Convolution, Layer, OnnxRequant
+from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
 from patterns.ops.float32.base import Definitions
+from patterns.ops.layers import map_of
 from patterns.ops.moves.base import y_axis
 from patterns.ops.onnxruntime.rounding import EXACT_BELOW, ROUNDING, float_product, rounded
 from patterns.ops.scaling import window_counts
@@ -100,6 +101,17 @@ class OnnxAverage(PrimitiveOp):
             return tirx.Cast("int8", tirx.max(tirx.min(value, self.clip[1]), self.clip[0]))
 
         return te.compute(total.shape, element, name="average")
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Layer | None:
+        """See `Op.kept_layer`: a sum is a product with ones, if it is rounded once."""
+        source, result = map_of(*inputs[0], self.layout), map_of(name, output, self.layout)
+        if self.steps or source is None or result is None:
+            return None
+        return Convolution(
+            name=name, inputs=(source,), output=result,
+            weight=np.ones((source.shape[0], 1, *self.kernel), np.int8), stride=self.strides,
+            pad=self.padding, groups=source.shape[0], requant=self.requant, clip=self.clip,
+        )  # fmt: skip
 
     def _in_reals(self, source: te.Tensor, figures: te.Tensor) -> te.Tensor:
         total = self._sums(source, figures[0])

@@ -13,7 +13,8 @@ from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
 from byoc_dory.layers import Array
-from patterns.op import INT8, Op, Range, Scale, TensorType, Work, operator, union
+from patterns.op import INT8, Op, Operands, Range, Scale, TensorType, Work, operator, union
+from patterns.ops.layers import pool_layer
 from patterns.ops.moves.base import y_axis
 from patterns.ops.requantize import (
     fixed_point,
@@ -27,7 +28,7 @@ from patterns.primitive import PrimitiveOp, sizes_of
 from patterns.rows import RowWindow, has_rows
 
 if TYPE_CHECKING:
-    from byoc_dory.layers import Layout
+    from byoc_dory.layers import Layout, Pool
 
 
 @operator
@@ -80,6 +81,12 @@ class AveragePool(PrimitiveOp):
         if self.layout != "NHWC" or not has_rows(inputs[0].shape) or any(self.padding[::2]):
             return None
         return (RowWindow(self.kernel[0], self.strides[0]),)
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Pool | None:
+        if self.clip != INT8:
+            return None
+        window = self.kernel, self.strides, self.padding
+        return pool_layer(name, inputs[0], output, "average", self.layout, *window)
 
     def of_sums(self, inputs: Sequence[TensorType], output: TensorType) -> Op | None:
         (kind,) = inputs

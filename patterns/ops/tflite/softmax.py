@@ -20,8 +20,10 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers import Array
-from patterns.op import Range, Scale, TensorType, Work, operator
+from byoc_dory.layers import Array, Rows
+from byoc_dory.layers.rowwise import FixedPointSoftmax
+from patterns.op import Operands, Range, Scale, TensorType, Work, operator
+from patterns.ops.layers import row_layer
 from patterns.ops.requantize import (
     fixed_point,
     left_shift,
@@ -106,6 +108,10 @@ class TfliteSoftmax(PrimitiveOp):
         """See `PrimitiveOp.result`; a row must not be too long for the sum's format."""
         check_row(inputs[0])
         return TensorType(inputs[0].shape)
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Rows:
+        function = FixedPointSoftmax(self.multiplier, self.left_shift)
+        return row_layer(name, inputs[0], output, function)
 
     def constants(self) -> Mapping[str, Array]:
         """See `PrimitiveOp.constants`: the exponentials."""

@@ -1,0 +1,107 @@
+"""Layers whose result has the scale of its input: pools, paddings, reshapes.
+
+Retargeting never writes them in another number scheme, so they are offered only to accelerators
+that compute in the source's numbers (`byoc_dory.soc.schemes.SourceScheme`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from byoc_dory.layers.layer import Layer, Requant, Shift, out_size
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SameScale(Layer):
+    """The base of these layers, which are not requantized."""
+
+    requant: Requant = Shift(0)
+
+    macs: ClassVar[int] = 0
+    """Always 0: there are no multiplications."""
+
+    @property
+    def shape_text(self) -> str:
+        """Sizes of input and output as text."""
+        return f"C={self.C} {self.iy}x{self.ix} -> K={self.K} {self.oy}x{self.ox}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pool(SameScale):
+    """Averages or maxima of windows of a map ``(C, y, x)``; positions outside do not count.
+
+    Averages are rounded half away from zero.
+
+    Attributes:
+        function: ``"average"`` or ``"max"``.
+        kernel: height and width of a window.
+        stride: stride (y, x).
+        pad: rows and columns outside at (top, left, bottom, right).
+    """
+
+    function: Literal["average", "max"]
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    @property
+    def op(self) -> str:
+        """The name in reports, ``average_pool`` or ``max_pool``."""
+        return f"{self.function}_pool"
+
+    @property
+    def fy(self) -> int:
+        """Height of a window."""
+        return self.kernel[0]
+
+    @property
+    def fx(self) -> int:
+        """Width of a window."""
+        return self.kernel[1]
+
+    @property
+    def geometry(self) -> tuple[object, ...]:
+        """Shapes, function, window, stride and padding, which determine the cycles."""
+        return (*super().geometry, self.function, self.kernel, self.stride, self.pad)
+
+    def _check(self) -> None:
+        top, left, bottom, right = self.pad
+        oy = out_size(self.iy, top + bottom, self.fy, self.stride[0])
+        ox = out_size(self.ix, left + right, self.fx, self.stride[1])
+        self._check_shape(self.output, (self.C, oy, ox))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Padding(SameScale):
+    """A map with rows and columns of a value around it.
+
+    Attributes:
+        value: the value, usually the zero point.
+        sizes: rows and columns added at (top, left, bottom, right).
+    """
+
+    value: int
+    sizes: tuple[int, int, int, int]
+
+    op: ClassVar[str] = "pad"
+
+    @property
+    def geometry(self) -> tuple[object, ...]:
+        """Shapes and where is padded, which determine the cycles."""
+        return (*super().geometry, self.sizes)
+
+    def _check(self) -> None:
+        top, left, bottom, right = self.sizes
+        self._check_shape(self.output, (self.C, self.iy + top + bottom, self.ix + left + right))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reshaping(SameScale):
+    """The same elements in another shape, of rows of channels as they are stored."""
+
+    op: ClassVar[str] = "reshape"
+
+    def _check(self) -> None:
+        if self.inputs[0].elements != self.output.elements:
+            raise self._error(f"{self.inputs[0].elements} elements become {self.output.elements}")
