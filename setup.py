@@ -35,6 +35,9 @@ TEST += [
 ]
 # The reference kernels that TFLite operators are compared with, where there is a wheel.
 TEST += ["tflite-micro; sys_platform == 'linux' and platform_machine == 'x86_64'"]
+# Compiles the regions of targets with an Ethos-U.  Exact: it decides the accelerator's programs.
+ETHOS_U = ["ethos-u-vela==5.2.0"]
+TEST += ETHOS_U
 # What calibrates float networks; tests compare imported ONNX files with it, too.
 QUANTIZE = ["onnxruntime>=1.17,<2"]
 # The data that the zoo's digits networks are calibrated and demonstrated with.
@@ -108,6 +111,7 @@ setup(
         "sweep": SWEEP,
         "search": SEARCH,
         "cluster": CLUSTER,
+        "ethos-u": ETHOS_U,
         "quantize": QUANTIZE,
         "digits": DIGITS,
         "torch": TORCH,
@@ -123,6 +127,7 @@ setup(
         "htvm.socs": [
             "diana = byoc_dory.soc.diana.description:soc",
             "dla = byoc_dory.soc.dla.description:soc",
+            "ethos_u = byoc_dory.soc.ethos_u.description:soc",
             "generic = byoc_dory.soc.generic.description:soc",
             "microcontroller = byoc_dory.soc.boards.description:soc",
             "siracusa = byoc_dory.soc.siracusa.description:soc",

@@ -40,6 +40,7 @@ _ACCELERATORS = {
     "ITA": ("snitch_ita", "ita"),
     "The cores of a cluster": ("siracusa", "cluster"),
     "dla": ("dla", "dla"),
+    "Ethos-U55": ("ethos_u55", "ethos_u55"),
 }
 _PAIR = re.compile(r'(?:pair|_pair)\((?:node, )?"(\w+)"')
 

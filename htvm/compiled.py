@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from byoc_dory.region import Kernel, RegionCode
     from byoc_dory.soc.base import Accelerator, Soc, Target
+    from byoc_dory.soc.regions import RegionCheck
     from byoc_dory.state import StatePlan
     from htvm.aot.assembler import Assembly
     from htvm.aot.constants import ConstantPool
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from patterns.byoc.codegen import Generated
     from patterns.byoc.partition import Partition
     from patterns.dispatch.dispatching import Dispatch
+
+_log = logging.getLogger(__name__)
 
 STAGE_COUNT = 8
 """Number of stages of `htvm.build`, including the C compiler."""
@@ -125,7 +129,7 @@ class BuildOptions:
 
 _KEPT = ("regions", "dispatch", "weights", "state", "cpu_kernels", "program")
 """The values that the cache keeps together; the first one leads to the second in its own stage."""
-_MODULES = ("partition", "_generated", "_cpu", "_assembly", "_pool")
+_MODULES = ("_placed", "_region_checks", "partition", "_generated", "_cpu", "_assembly", "_pool")
 """Values that lead to these, with the weights as constants of TVM."""
 
 
@@ -229,6 +233,50 @@ class Compiled:
     @cached_property
     def dispatch(self) -> Dispatch:
         """Where each operator runs, and why."""
+        return self._placed[0]
+
+    @cached_property
+    def _placed(self) -> tuple[Dispatch, Partition | None]:
+        """Where operators run, and the module cut accordingly, if that was needed to know.
+
+        A region whose program proves wrong leaves the layer that is to blame to the CPU.
+        """
+        refused: dict[str, str] = {}
+        while True:
+            placed = self._dispatched(refused)
+            checks = self._region_checks
+            if not checks:
+                return placed, None
+            parts = self._cut(placed)
+            found = [
+                culprit
+                for region in parts.regions.values()
+                if region.homes[0] in checks
+                and (culprit := checks[region.homes[0]].culprit(region)) is not None
+            ]
+            if not found:
+                return placed, parts
+            for name, reason in found:
+                _log.warning("%s runs on the CPU: %s", name, reason)
+            refused |= dict(found)
+
+    @cached_property
+    def _region_checks(self) -> Mapping[str, RegionCheck]:
+        """What checks the regions of accelerators that ask for it, by name."""
+        soc, tiling = self.target.soc, self.options.tiling
+        makers = {
+            entry.name: maker
+            for entry in self.target.accelerators
+            if (maker := entry.region_check(soc, tiling)) is not None
+        }
+        if not makers:
+            return {}
+        from htvm.firmware.host import model_library
+
+        library = model_library(soc)
+        return {name: maker(library) for name, maker in makers.items()}
+
+    def _dispatched(self, refused: Mapping[str, str]) -> Dispatch:
         from patterns.dispatch.dispatching import dispatch
 
         executed, target = self.executed, self.target
@@ -239,7 +287,16 @@ class Compiled:
             executed.places,
             executed.binding,
             self.options.tiling.l1_budget,
+            refused,
         )
+
+    def _cut(self, placed: Dispatch) -> Partition:
+        from patterns.byoc.partition import Partition, partition
+
+        graph, target = self.retargeted.model.graph, self.target
+        if not target.accelerators:  # there is nothing to group
+            return Partition(graph.module, {})
+        return partition(graph, placed, target, self.options.tiling)
 
     @property
     def retargeted(self) -> Retargeted:
@@ -261,14 +318,10 @@ class Compiled:
     @cached_property
     def partition(self) -> Partition:
         """The module cut into regions."""
-        from patterns.byoc.partition import Partition, partition
-
-        graph, target = self.retargeted.model.graph, self.target
         with self._progress.stage("partitioning", (4, STAGE_COUNT)):
             placed = self.dispatch
-            if not target.accelerators:  # there is nothing to group
-                return Partition(graph.module, {})
-            return partition(graph, placed, target, self.options.tiling)
+            parts = vars(self).get("_placed", (placed, None))[1]
+            return self._cut(placed) if parts is None else parts
 
     @cached_property
     def _generated(self) -> Generated:

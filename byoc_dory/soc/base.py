@@ -28,7 +28,7 @@ from byoc_dory.plan import Follower, LayerPlan
 from byoc_dory.soc.cores import Cluster, CoreTiming, Host, HostCost
 from byoc_dory.soc.parameters import Parameter, Value, parse_parameters
 from byoc_dory.soc.parts import Dma, Memory, Power, SimControl, TargetSpec, round_up
-from byoc_dory.soc.regions import RegionRunner
+from byoc_dory.soc.regions import RegionCheck, RegionRunner
 from byoc_dory.soc.schemes import NumberScheme, ShiftScheme
 from byoc_dory.tileloop.cycles import Costs, Prices, predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
@@ -292,6 +292,15 @@ class Accelerator(ABC):
     @property
     def region_runner(self) -> Callable[[Path], RegionRunner] | None:
         """What executes regions natively, made with the SoC's native library; None by default."""
+        return None
+
+    def region_check(
+        self, soc: Soc, options: TilingOptions
+    ) -> Callable[[Path], RegionCheck] | None:
+        """Return what checks regions, made with the SoC's models as a library; None by default.
+
+        For an accelerator whose programs are another compiler's.
+        """
         return None
 
     @abstractmethod

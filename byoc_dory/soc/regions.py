@@ -33,6 +33,14 @@ class RegionCount:
     kinds: tuple[tuple[str, int], ...]
 
 
+class RegionCheck(Protocol):
+    """Executes regions once while they are built, to find what another compiler did wrong."""
+
+    def culprit(self, region: Region) -> tuple[str, str] | None:
+        """Return the layer to leave to the CPU, and what is wrong; None if nothing is."""
+        ...
+
+
 class RegionRunner(Protocol):
     """Executes regions for the designs of one SoC.
 

@@ -29,6 +29,7 @@ GROUP = "htvm.socs"
 BUILT_IN = {
     "diana": "byoc_dory.soc.diana.description:soc",
     "dla": "byoc_dory.soc.dla.description:soc",
+    "ethos_u": "byoc_dory.soc.ethos_u.description:soc",
     "generic": "byoc_dory.soc.generic.description:soc",
     "microcontroller": "byoc_dory.soc.boards.description:soc",
     "siracusa": "byoc_dory.soc.siracusa.description:soc",

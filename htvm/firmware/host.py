@@ -40,9 +40,13 @@ def driver_sources(soc: Soc) -> tuple[Path, ...]:
 
 def model_sources(soc: Soc) -> tuple[Path, ...]:
     """Return the C files of the SoC's device models, and those that all models share."""
+    return tuple(sorted([*own_models(soc), *(runtime_c() / "soc" / "common").glob("*.c")]))
+
+
+def own_models(soc: Soc) -> tuple[Path, ...]:
+    """Return the C files of the SoC's device models alone."""
     folder = soc_folder(soc)
-    own = [*folder.glob("model/*.c"), *folder.glob("*_model.c")]
-    return tuple(sorted([*own, *(runtime_c() / "soc" / "common").glob("*.c")]))
+    return tuple(sorted([*folder.glob("model/*.c"), *folder.glob("*_model.c")]))
 
 
 def native_sources() -> tuple[Path, ...]:
@@ -60,6 +64,21 @@ def include_folders(soc: Soc) -> tuple[Path, ...]:
     root = runtime_c()
     own = (*driver_folders(soc), *simd_folders(soc))
     return (root / "platform" / "host", root / "include", *own)
+
+
+def model_library(soc: Soc) -> Path:
+    """Return the SoC's device models as a shared library of this machine, building it if necessary.
+
+    Without ``<driver>_soc.c``, which connects them to a simulated host.
+
+    Raises:
+        ToolchainError: there is no compiler, or it fails.
+    """
+    folder = soc_folder(soc)
+    sources = [path for path in own_models(soc) if path.name != f"{soc.driver}_soc.c"]
+    includes = [folder, folder / "model", runtime_c() / "include"]
+    compiler = Compiler.zig()
+    return compiler.built(f"lib{soc.driver}.so", sources, includes, flags=("-O3",), shared=True)
 
 
 def sanitizing(compiler: Compiler) -> Compiler:

@@ -9,6 +9,7 @@ import numpy as np
 from byoc_dory.layers import MulShift, Shift
 from byoc_dory.soc.dla.design import DEPTHWISE
 from tests.soc.cluster_rule_cases import CLUSTER, ITA, NEUREKA, SIRACUSA_CLUSTER
+from tests.soc.ethos_u_rule_cases import ETHOS_U55, ETHOS_U65
 from tests.soc.rule_layers import (
     GAINS,
     ONE,
@@ -233,4 +234,6 @@ TABLES = {
     ("siracusa", "cluster"): SIRACUSA_CLUSTER,
     ("siracusa", "neureka"): NEUREKA,
     ("dla", "dla"): DLA,
+    ("ethos_u", "ethos_u55"): ETHOS_U55,
+    ("ethos_u", "ethos_u65"): ETHOS_U65,
 }

@@ -1,0 +1,138 @@
+"""C of a region: a function for each of Vela's programs, which calls Arm's driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_dory.emit.text import part_name, rendered
+from byoc_dory.errors import TilingError
+from byoc_dory.layers import Layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.plan import LayerPlan, RegionPlan, plan_alone
+from byoc_dory.region import Buffer, Constant, Kernel, Region, RegionKernels
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.ethos_u.core import EthosUCore
+from byoc_dory.soc.ethos_u.lower import Network, networks
+from byoc_dory.soc.ethos_u.vela import Compiled, compiled
+from byoc_dory.tiling.problem import solution_of
+
+NO_DRIVER, FAILED, MISALIGNED = 0x4E01, 0x4E02, 0x4E03
+"""What a function returns if no driver is free, the driver failed, or a base is misaligned."""
+
+_ALIGNMENT = 16
+
+
+@dataclass(frozen=True)
+class EthosUEmitter:
+    """Lets Vela compile regions."""
+
+    core: EthosUCore
+    soc: Soc
+    headers: tuple[str, ...] = ("string.h", "ethosu_driver.h")
+
+    def region(
+        self, region: Region, options: TilingOptions, symbol: Callable[[str], str]
+    ) -> RegionKernels:
+        """Return a kernel for each of Vela's programs, and the region's plan.
+
+        Raises:
+            TargetError: Vela is not installed, or refuses a network.
+            TilingError: the memory between layers exceeds what may be used of it.
+        """
+        results = [tensor.name for tensor in region.outputs]
+        settings = self.core.settings(self.soc, options)
+        limit = self.core.budget(self.soc, options)
+        kernels, buffers, staying = [], [], []
+        peak = cycles = 0
+        for network in networks(region.layers, results):
+            made = compiled(network, settings)
+            if made.scratch > limit:
+                raise self._too_small(region, network, options, made.scratch, limit)
+            name = network.layers[-1].name
+            buffer = Buffer(f"{name}.scratch", max(made.scratch, _ALIGNMENT))
+            kernels.append(self._kernel(network, made, symbol(name), buffer.name))
+            buffers.append(buffer)
+            outputs = {tensor.name for tensor in network.outputs}
+            staying += [e.output.name for e in network.layers if e.output.name not in outputs]
+            peak, cycles = max(peak, made.scratch), cycles + made.cycles
+        plan = RegionPlan(
+            layers=tuple(self._plan(layer, options) for layer in region.layers),
+            resident=tuple(staying),
+            l1_limit=limit,
+            l1_peak=peak,
+            l1_live=peak,
+            l1_used=tuple(buffer.bytes for buffer in buffers),
+            cycles=cycles,
+            cycles_alone=cycles,
+            bound=cycles,
+            method="Vela",
+        )
+        return RegionKernels(tuple(kernels), plan, tuple(buffers))
+
+    def _plan(self, layer: Layer, options: TilingOptions) -> LayerPlan:
+        problem = self.core.tiling_problem(self.soc, layer, options)
+        return plan_alone(layer, solution_of(problem, problem.smallest), self.core.name, problem)
+
+    def _too_small(
+        self, region: Region, network: Network, options: TilingOptions, demand: int, limit: int
+    ) -> TilingError:
+        least = min(demand, compiled(network, self.core.settings_of_least()).scratch)
+        return TilingError(
+            f"{region.name} needs {demand} B between its layers, {limit} B may be used",
+            where=f"layer '{network.layers[-1].name}'",
+            hint=f"the least is {least} B: give as much, or leave layers to the CPU by a policy",
+            limit=limit,
+            smallest=least,
+        )
+
+    def _kernel(self, network: Network, made: Compiled, symbol: str, scratch: str) -> Kernel:
+        payload, weights = part_name(symbol, "commands"), part_name(symbol, "weights")
+        first, last = network.layers[0].name, network.layers[-1].name
+        what = first if first == last else f"{first} to {last}"
+        given = [f"in{number}" for number in range(len(network.inputs))]
+        several = len(network.outputs) > 1
+        returned = [f"out{n}" if several else "out" for n in range(len(network.outputs))]
+        arguments = [f"const int8_t *{name}" for name in given]
+        arguments += [f"int8_t *{name}" for name in (*returned, "scratch")]
+        signature = f"int32_t {symbol}({', '.join(arguments)})"
+        data = np.frombuffer(made.weights or bytes(_ALIGNMENT), np.uint8)
+        text = rendered(
+            "byoc_dory.soc.ethos_u",
+            "region.c.jinja",
+            what=what,
+            operators=made.operators,
+            signature=signature,
+            payload=payload,
+            payload_bytes=len(made.payload),
+            weights=weights,
+            weights_bytes=data.size,
+            scratch_bytes=made.scratch,
+            inputs=list(zip(given, made.inputs, strict=True)),
+            outputs=list(zip(returned, made.outputs, strict=True)),
+            no_driver=f"0x{NO_DRIVER:X}",
+            failed=f"0x{FAILED:X}",
+            misaligned=f"0x{MISALIGNED:X}",
+        )
+        commands = np.frombuffer(made.payload, np.uint8)
+        return Kernel(
+            symbol=symbol,
+            layer_name=last,
+            kind="layer",
+            source=text,
+            prototype=f"{signature};",
+            inputs=tuple(tensor.name for tensor in network.inputs),
+            outputs=(*(tensor.name for tensor in network.outputs), scratch),
+            constants=(
+                Constant(payload, commands, f"what the driver is given for {what}"),
+                Constant(weights, data, f"weights, scales and tables of {what}"),
+            ),
+            layer=None,
+            plan=None,
+            program=None,
+            predicted_cycles=made.cycles,
+            accelerator=self.core.name,
+            together=network.layers,
+        )

@@ -1,0 +1,319 @@
+"""Layers of a region as networks for Vela.
+
+A region becomes one network in TOSA's format, which keeps multipliers.  A softmax is one of its
+own, and so is a sum that comes out differently there: they are in TFLite's format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+import numpy as np
+
+from byoc_dory.layers import (
+    Add,
+    Array,
+    Convolution,
+    Layer,
+    Padding,
+    Pool,
+    Reshaping,
+    Rows,
+    Tensor,
+    Weighted,
+)
+from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
+from byoc_dory.soc.ethos_u.exact import scaling_of, sum_of
+from byoc_dory.soc.ethos_u.model import stored_shape, zero_points_of
+from byoc_dory.soc.ethos_u.tflite import (
+    activation_of,
+    factors_of,
+    scales_of,
+    softmax_file,
+    sum_file,
+)
+from byoc_dory.soc.ethos_u.tosa import TosaGraph
+
+_BYTE = (-128, 127)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network for Vela.
+
+    Attributes:
+        format: of the file, as Vela calls it.
+        content: the file.
+        layers: the layers that it computes.
+        inputs, outputs: the tensors that it is given, and those that it returns, in its order.
+    """
+
+    format: Literal["TOSA", "TFLITE"]
+    content: bytes
+    layers: tuple[Layer, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def networks(layers: Sequence[Layer], results: Sequence[str]) -> tuple[Network, ...]:
+    """Return the networks that compute layers, in order.
+
+    Args:
+        layers: layers that the accelerator's rules accept, in execution order.
+        results: names of the tensors that are read outside of them.
+    """
+    parts: list[list[Layer]] = []
+    for layer in layers:
+        if is_apart(layer) or not parts or is_apart(parts[-1][-1]):
+            parts.append([])
+        parts[-1].append(layer)
+    found = []
+    for number, part in enumerate(parts):
+        read = {t.name for later in parts[number + 1 :] for layer in later for t in layer.inputs}
+        made = {layer.output.name for layer in part}
+        inputs = {t.name: t for layer in part for t in layer.inputs if t.name not in made}
+        outputs = [layer.output for layer in part if layer.output.name in {*results, *read}]
+        tensors = tuple(part), tuple(inputs.values()), tuple(outputs)
+        if is_apart(part[0]):
+            found.append(Network("TFLITE", _apart(part[0]), *tensors))
+        else:
+            found.append(Network("TOSA", _Writer(part).content(*tensors), *tensors))
+    return tuple(found)
+
+
+def is_apart(layer: Layer) -> bool:
+    """Whether a layer is a network of its own."""
+    if isinstance(layer, Add):
+        return isinstance(sum_of(layer), str)
+    return isinstance(layer, Rows) and isinstance(layer.function, FixedPointSoftmax)
+
+
+def _apart(layer: Layer) -> bytes:
+    """Return a layer as a file in TFLite's format."""
+    if isinstance(layer, Add):
+        scales, activation = scales_of(layer), activation_of(layer)
+        assert scales is not None and activation is not None  # by a rule
+        return sum_file(_shape(layer.output), scales[:2], scales[2], activation)
+    assert isinstance(layer, Rows) and isinstance(layer.function, FixedPointSoftmax)
+    factors = factors_of(layer.function)
+    assert factors is not None  # by a rule
+    return softmax_file(layer.output.elements // layer.K, layer.K, *factors)
+
+
+class _Writer:
+    """Writes layers into a network in TOSA's format.
+
+    Args:
+        layers: in execution order.
+    """
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self._graph = TosaGraph()
+        self._layers = layers
+        self._places: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._numbers: Iterator[int] = iter(range(1 << 30))
+        self._absorbed = _absorbed_pads(layers)
+
+    def content(
+        self, layers: Sequence[Layer], inputs: Sequence[Tensor], outputs: Sequence[Tensor]
+    ) -> bytes:
+        """Return the file."""
+        wanted = {tensor.name for tensor in outputs}
+        for number, tensor in enumerate(inputs):
+            shape = _shape(tensor)
+            self._places[tensor.name] = self._graph.input(f"input_{number}", shape), shape
+        for layer in layers:
+            if layer.name in self._absorbed and layer.output.name not in wanted:
+                continue
+            self._layer(layer, wanted)
+        for tensor in outputs:
+            self._graph.outputs.append(self._places[tensor.name][0])
+        return self._graph.content()
+
+    # ------------------------------------------------------------------ tensors
+
+    def _fresh(self) -> str:
+        return f"tensor_{next(self._numbers)}"
+
+    def _of_shape(self, name: str, shape: tuple[int, ...]) -> str:
+        """Return a tensor in a shape of as many elements."""
+        place, known = self._places[name]
+        if known == shape:
+            return place
+        return self._graph.reshape(place, self._fresh(), shape)
+
+    def _read(self, tensor: Tensor) -> str:
+        return self._of_shape(tensor.name, _shape(tensor))
+
+    def _keep(self, layer: Layer, place: str) -> None:
+        self._places[layer.output.name] = place, _shape(layer.output)
+
+    # ------------------------------------------------------------------ layers
+
+    def _layer(self, layer: Layer, wanted: set[str]) -> None:
+        graph, shape = self._graph, _shape(layer.output)
+        if isinstance(layer, Weighted):
+            self._keep(layer, self._weighted(layer))
+        elif isinstance(layer, Add):
+            self._keep(layer, self._sum(layer))
+        elif isinstance(layer, Pool):
+            source, pad = self._fitted(layer, layer.inputs[0], layer.pad)
+            place = graph.pool(
+                layer.function, source, self._fresh(), shape, kernel=layer.kernel,
+                stride=layer.stride, pad=pad,
+            )  # fmt: skip
+            self._keep(layer, place)
+        elif isinstance(layer, Padding):
+            source = self._read(layer.inputs[0])
+            place = graph.pad(source, layer.sizes, layer.value, self._fresh(), shape)
+            self._keep(layer, place)
+        elif isinstance(layer, Rows) and isinstance(layer.function, TableMap):
+            values = np.roll(layer.function.table.view(np.int8), 128)
+            source = self._read(layer.inputs[0])
+            self._keep(layer, graph.table(source, values, self._fresh(), shape))
+        else:
+            assert isinstance(layer, Reshaping), type(layer).__name__
+            name = layer.inputs[0].name
+            self._places[layer.output.name] = self._places[name]
+            if layer.output.name in wanted:
+                self._keep(layer, graph.reshape(self._places[name][0], self._fresh(), shape))
+
+    def _weighted(self, layer: Weighted) -> str:
+        graph = self._graph
+        scaling = scaling_of(layer)
+        assert not isinstance(scaling, str)  # by a rule
+        source, pad = layer.inputs[0], layer.pad
+        zero_point = zero_points_of(layer.requant)[0]
+        bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
+        absorbed = self._absorbed_by(layer)
+        if absorbed is not None:
+            source, pad = absorbed.inputs[0], absorbed.sizes
+            bias = _bias_around(layer, absorbed.value)
+            zero_point = absorbed.value
+        maps = (1, layer.oy, layer.ox, layer.K)
+        place, pad = self._fitted(layer, source, pad)
+        weight = np.moveaxis(layer.weight, 1, 3)  # [K, fy, fx, C / groups]
+        depthwise = isinstance(layer, Convolution) and layer.groups > 1
+        if depthwise:
+            each = layer.K // layer.C
+            taps = layer.weight.reshape(layer.C, each, layer.fy, layer.fx)
+            weight = np.transpose(taps, (2, 3, 0, 1))
+        sums = graph.convolution(
+            place, weight, bias.astype(np.int32), self._fresh(), maps, depthwise=depthwise, pad=pad,
+            stride=layer.stride, dilation=layer.dilation,
+            zero_point=zero_point,
+        )  # fmt: skip
+        result = graph.rescale(
+            sums, scaling.multipliers, scaling.shifts, scaling.rounding, self._fresh(), maps,
+            zero_points=(0, _output_zero_point(layer)), types=("int32", "int8"),
+        )  # fmt: skip
+        result = self._clipped(layer, result, maps)
+        shape = _shape(layer.output)
+        return result if shape == maps else graph.reshape(result, self._fresh(), shape)
+
+    def _sum(self, layer: Add) -> str:
+        graph, shape = self._graph, _shape(layer.output)
+        found = sum_of(layer)
+        assert not isinstance(found, str)  # by a rule
+        operands = []
+        for place, tensor in enumerate((layer.inputs[0], layer.inputs[-1])):
+            zero = zero_points_of(layer.requant)[place]
+            operands.append(
+                graph.rescale(
+                    self._read(tensor),
+                    (found.multipliers[place],),
+                    (found.shifts[place],),
+                    "double",
+                    self._fresh(),
+                    shape,
+                    zero_points=(zero, 0),
+                    types=("int8", "int32"),
+                )  # fmt: skip
+            )
+        total = graph.add(operands[0], operands[1], self._fresh(), shape)
+        result = graph.rescale(
+            total, found.multipliers[2:], found.shifts[2:], "double", self._fresh(), shape,
+            zero_points=(0, _output_zero_point(layer)), types=("int32", "int8"),
+        )  # fmt: skip
+        return self._clipped(layer, result, shape)
+
+    def _clipped(self, layer: Layer, place: str, shape: tuple[int, ...]) -> str:
+        if layer.clip == _BYTE:
+            return place
+        return self._graph.clamp(place, layer.clip, self._fresh(), shape)
+
+    def _fitted(
+        self, layer: Layer, tensor: Tensor, pad: tuple[int, int, int, int]
+    ) -> tuple[str, tuple[int, int, int, int]]:
+        """Return the map and padding that windows read: TOSA takes nothing behind the last one."""
+        rows, columns, channels = _map(tensor)
+        top, left, bottom, right = pad
+        (sy, sx), (dy, dx) = layer.stride, layer.dilation
+        unread_rows = rows + top + bottom - (layer.fy - 1) * dy - 1 - (layer.oy - 1) * sy
+        unread_columns = columns + left + right - (layer.fx - 1) * dx - 1 - (layer.ox - 1) * sx
+        less = (max(unread_rows - bottom, 0), max(unread_columns - right, 0))
+        place = self._of_shape(tensor.name, (1, rows, columns, channels))
+        if any(less):
+            sizes = (1, rows - less[0], columns - less[1], channels)
+            place = self._graph.crop(place, sizes, self._fresh())
+        kept = max(bottom - unread_rows, 0), max(right - unread_columns, 0)
+        return place, (top, left, *kept)
+
+    def _absorbed_by(self, layer: Weighted) -> Padding | None:
+        return next(
+            (
+                pad
+                for pad in self._layers
+                if isinstance(pad, Padding)
+                and pad.name in self._absorbed
+                and pad.output.name == layer.inputs[0].name
+            ),
+            None,
+        )
+
+
+def _absorbed_pads(layers: Sequence[Layer]) -> set[str]:
+    """Return the paddings that the convolutions behind them take for their own."""
+    found = set()
+    for pad in layers:
+        if not isinstance(pad, Padding):
+            continue
+        readers = [each for each in layers if pad.output.name in {t.name for t in each.inputs}]
+        if readers and all(_takes(reader, pad) for reader in readers):
+            found.add(pad.name)
+    return found
+
+
+def _takes(layer: Layer, pad: Padding) -> bool:
+    """Whether a convolution may pad its input itself."""
+    if not isinstance(layer, Convolution) or any(layer.pad):
+        return False
+    bias = _bias_around(layer, pad.value)
+    return bool(np.array_equal(bias, bias.astype(np.int32)))
+
+
+def _bias_around(layer: Weighted, zero_point: int) -> Array:
+    """Return the biases with which the sums are the same around another zero point; int64."""
+    moved = zero_point - zero_points_of(layer.requant)[0]
+    sums = layer.weight.reshape(layer.K, -1).astype(np.int64).sum(1)
+    return moved * sums + (0 if layer.bias is None else layer.bias.astype(np.int64))
+
+
+def _output_zero_point(layer: Layer) -> int:
+    return int(getattr(layer.requant, "output_zero_point", 0))
+
+
+def _map(tensor: Tensor) -> tuple[int, int, int]:
+    """Return rows, columns and channels of a map or vector."""
+    if len(tensor.shape) == 1:
+        return 1, 1, prod(tensor.shape)
+    channels, rows, columns = tensor.shape
+    return rows, columns, channels
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    """Return the shape of a tensor with the batch: rows of channels."""
+    return (1, *stored_shape(tensor.shape))

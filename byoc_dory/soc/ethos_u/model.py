@@ -1,0 +1,262 @@
+"""What a layer computes, in numpy: what the accelerator's results are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from byoc_dory.layers import (
+    Add,
+    Array,
+    Convolution,
+    Dense,
+    Layer,
+    MulShift,
+    OnnxRequant,
+    Padding,
+    Pool,
+    Requant,
+    Reshaping,
+    Rows,
+    Shift,
+    TfliteRequant,
+)
+from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
+
+ADD_BITS = 20
+"""Fraction bits that TFLite gives the operands of a sum of bytes."""
+
+
+def scaled_as_tflite(values: Array, multiplier: int, exponent: int) -> Array:
+    """Return ``values * multiplier * 2**(exponent - 31)`` with TFLite's two roundings.
+
+    Args:
+        values: int64 whose products with the multiplier fit 63 bits.
+        multiplier: of 31 bits.
+        exponent: positive: a left shift before the product.
+    """
+    product = (values.astype(np.int64) << max(exponent, 0)) * np.int64(multiplier)
+    nudged = product + np.where(product >= 0, 1 << 30, 1 - (1 << 30))
+    high = np.where(nudged >= 0, nudged >> 31, -((-nudged) >> 31))
+    shift = max(-exponent, 0)
+    mask = (1 << shift) - 1
+    threshold = (mask >> 1) + (high < 0)
+    return (high >> shift) + ((high & mask) > threshold)
+
+
+def requantized(sums: Array, requant: Requant, channel_axis: int = -1) -> Array:
+    """Return what the sums of a layer become, before the clip; int64.
+
+    Raises:
+        NotImplementedError: of an analog core's converters.
+    """
+
+    def wide(entries: Sequence[int]) -> Array:
+        shape = [1] * sums.ndim
+        if len(entries) > 1:
+            shape[channel_axis] = len(entries)
+        return np.array(entries, np.int64).reshape(shape)
+
+    acc = sums.astype(np.int64)
+    if isinstance(requant, TfliteRequant):
+        out = np.empty_like(acc)
+        multiplier, exponent = np.broadcast_arrays(wide(requant.multiplier), wide(requant.shift))
+        for pair in sorted(
+            {*zip(multiplier.ravel().tolist(), exponent.ravel().tolist(), strict=True)}
+        ):
+            chosen = np.broadcast_to((multiplier == pair[0]) & (exponent == pair[1]), acc.shape)
+            out[chosen] = scaled_as_tflite(acc[chosen], *pair)
+        return out + requant.output_zero_point
+    if isinstance(requant, OnnxRequant):
+        scale = (wide(requant.multiplier) * 2.0 ** -wide(requant.shift)).astype(np.float32)
+        product = acc.astype(np.float32) * scale
+        return np.rint(product).astype(np.int64) + requant.output_zero_point
+    if isinstance(requant, MulShift):
+        return (acc * wide(requant.mul) + wide(requant.add)) >> wide(requant.shift)
+    if isinstance(requant, Shift):
+        return acc >> requant.shift
+    raise NotImplementedError(type(requant).__name__)
+
+
+def added(layer: Add, a: Array, b: Array) -> Array:
+    """Return a sum of two tensors of bytes, before the clip."""
+    requant = layer.requant
+    if isinstance(requant, TfliteRequant) and len(requant.multiplier) == 3:
+        total: Array = np.zeros((), np.int64)
+        for x, zero, multiplier, exponent in zip(
+            (a, b), requant.input_zero_points, requant.multiplier, requant.shift, strict=False
+        ):
+            centred = (x.astype(np.int64) - zero) << ADD_BITS
+            total = total + scaled_as_tflite(centred, multiplier, exponent)
+        scaled = scaled_as_tflite(total, requant.multiplier[2], requant.shift[2])
+        return scaled + requant.output_zero_point
+    raise NotImplementedError(type(requant).__name__)
+
+
+def compute(layer: Layer, inputs: Sequence[Array]) -> Array:
+    """Return a layer's result, int8: maps ``[y, x, C]``, matrices ``[rows, C]``, vectors ``[C]``.
+
+    Args:
+        layer: a layer that the accelerator's rules accept.
+        inputs: its inputs, likewise.
+    """
+    if isinstance(layer, Convolution):
+        return _clipped(layer, requantized(_convolved(layer, inputs[0]), layer.requant))
+    if isinstance(layer, Dense):
+        zero = zero_points_of(layer.requant)[0]
+        weight = layer.weight.reshape(layer.K, layer.C).astype(np.int64)
+        sums = weight @ (inputs[0].reshape(-1).astype(np.int64) - zero)
+        sums = sums if layer.bias is None else sums + layer.bias
+        return _clipped(layer, requantized(sums, layer.requant))
+    if isinstance(layer, Add):
+        return _clipped(layer, added(layer, inputs[0], inputs[-1]))
+    if isinstance(layer, Pool):
+        return _pooled(layer, inputs[0])
+    if isinstance(layer, Padding):
+        top, left, bottom, right = layer.sizes
+        sides = ((top, bottom), (left, right), (0, 0))
+        return np.pad(inputs[0], sides, constant_values=layer.value)
+    if isinstance(layer, Rows) and isinstance(layer.function, TableMap):
+        return layer.function.table.view(np.int8)[inputs[0].view(np.uint8)]
+    if isinstance(layer, Rows) and isinstance(layer.function, FixedPointSoftmax):
+        return _softmax(layer.function, inputs[0].reshape(-1, layer.K)).reshape(inputs[0].shape)
+    assert isinstance(layer, Reshaping), type(layer).__name__
+    return inputs[0].reshape(-1)
+
+
+def run(layers: Sequence[Layer], given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the tensors that layers compute one after another, by name, with those given.
+
+    Tensors are as `compute` has them.
+    """
+    known = dict(given)
+    for layer in layers:
+        shaped = [known[t.name].reshape(stored_shape(t.shape)) for t in layer.inputs]
+        known[layer.output.name] = compute(layer, shaped)
+    return known
+
+
+def stored_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a tensor's rows of channels: ``[y, x, C]`` or ``[C]``."""
+    return shape if len(shape) == 1 else (*shape[1:], shape[0])
+
+
+def zero_points_of(requant: Requant) -> tuple[int, ...]:
+    """Return the zero points of a layer's inputs."""
+    return requant.input_zero_points if isinstance(requant, TfliteRequant | OnnxRequant) else (0,)
+
+
+def _clipped(layer: Layer, values: Array) -> Array:
+    return np.clip(values, *layer.clip).astype(np.int8)
+
+
+def _convolved(layer: Convolution, x: Array) -> Array:
+    zero = zero_points_of(layer.requant)[0]
+    top, left, bottom, right = layer.pad
+    padded = np.pad(x.astype(np.float64) - zero, ((top, bottom), (left, right), (0, 0)))
+    (sy, sx), (dy, dx) = layer.stride, layer.dilation
+    sums = np.zeros((layer.oy, layer.ox, layer.K))
+    weight = layer.weight.astype(np.float64)
+    each, made = layer.C // layer.groups, layer.K // layer.groups
+    for i, j in np.ndindex(layer.fy, layer.fx):
+        y, x0 = i * dy, j * dx
+        taken = padded[y : y + (layer.oy - 1) * sy + 1 : sy, x0 : x0 + (layer.ox - 1) * sx + 1 : sx]
+        if each == 1:
+            sums += np.repeat(taken, made, axis=2) * weight[:, 0, i, j]
+            continue
+        for group in range(layer.groups):
+            outputs = slice(group * made, (group + 1) * made)
+            part = taken[..., group * each : (group + 1) * each]
+            sums[..., outputs] += part @ weight[outputs, :, i, j].T
+    found = sums.astype(np.int64)  # exact: far below 2**53
+    return found if layer.bias is None else found + layer.bias
+
+
+def _pooled(layer: Pool, x: Array) -> Array:
+    top, left, bottom, right = layer.pad
+    average = layer.function == "average"
+    sides = ((top, bottom), (left, right), (0, 0))
+    padded = np.pad(x.astype(np.int64), sides, constant_values=0 if average else -128)
+    counted = np.pad(np.ones(x.shape[:2], np.int64), sides[:2])
+    out = np.zeros((layer.oy, layer.ox, layer.K), np.int64)
+    for y, z in np.ndindex(layer.oy, layer.ox):
+        window = (
+            slice(y * layer.stride[0], y * layer.stride[0] + layer.fy),
+            slice(z * layer.stride[1], z * layer.stride[1] + layer.fx),
+        )
+        if average:
+            total, count = padded[window].sum((0, 1)), counted[window].sum()
+            away = (np.abs(total) + count // 2) // count
+            out[y, z] = np.where(total < 0, -away, away)
+        else:
+            out[y, z] = padded[window].max((0, 1))
+    return out.astype(np.int8)
+
+
+# ------------------------------------------------------------------------ softmax
+
+_INTEGER_BITS = 5
+_SUM_BITS = 12
+
+
+def _high(a: int, b: int) -> int:
+    """Return the rounded high half of twice a product (SaturatingRoundingDoublingHighMul)."""
+    product = a * b
+    nudged = product + ((1 << 30) if product >= 0 else 1 - (1 << 30))
+    return nudged >> 31 if nudged >= 0 else -((-nudged) >> 31)
+
+
+def _shifted(value: int, shift: int) -> int:
+    """Return a rounded right shift, halves away from zero."""
+    mask = (1 << shift) - 1
+    return (value >> shift) + int((value & mask) > (mask >> 1) + (value < 0))
+
+
+def exponential(value: int) -> int:
+    """Return ``exp`` of a non-positive Q5.26 number as Q0.31, as gemmlowp computes it."""
+    quarter = 1 << (31 - _INTEGER_BITS - 2)
+    rest = (value & (quarter - 1)) - quarter
+    x = (rest << _INTEGER_BITS) + (1 << 28)
+    square = _high(x, x)
+    cube = _high(square, x)
+    fourth = _shifted(_high(square, square), 2)
+    polynomial = _shifted(_high(fourth + cube, 715827883) + square, 1)
+    result = 1895147668 + _high(1895147668, x + polynomial)
+    remainder = rest - value
+    factors = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
+    for bit, factor in zip(range(-2, _INTEGER_BITS), factors, strict=True):
+        if remainder >> (31 - _INTEGER_BITS + bit) & 1:
+            result = _high(result, factor)
+    return (1 << 31) - 1 if value == 0 else result
+
+
+def exponentials(function: FixedPointSoftmax) -> Array:
+    """Return the 256 exponentials of a softmax by distance from the largest, Q0.31."""
+    shift = function.left_shift
+    largest = int(((1 << _INTEGER_BITS) - 1) * 2.0 ** (31 - _INTEGER_BITS - shift))
+    found = [
+        exponential(_high(-(d << shift), function.multiplier)) if d <= largest else 0
+        for d in range(256)
+    ]
+    return np.array(found, np.int64)
+
+
+def _softmax(function: FixedPointSoftmax, rows: Array) -> Array:
+    table = exponentials(function)
+    out = np.empty(rows.shape, np.int8)
+    for number, row in enumerate(rows.astype(np.int64)):
+        values = [int(table[d]) for d in row.max() - row]
+        total = sum(_shifted(value, _SUM_BITS) for value in values)
+        zeros = 32 - total.bit_length()
+        half = (total << zeros) >> 1  # of one plus a number in Q0.31
+        root = 1515870810 + _high(half, -1010580540)
+        for _ in range(3):
+            error = (1 << 29) - _high(half, root)
+            root = root + (_high(root, error) << 2)
+        scale = root << 1
+        scale = min(scale, (1 << 31) - 1)
+        for place, value in enumerate(values):
+            found = _shifted(_high(scale, value), min(_SUM_BITS - zeros + 31 - 8, 31)) - 128
+            out[number, place] = min(max(found, -128), 127)
+    return out

@@ -1,0 +1,148 @@
+"""Which layers the accelerator takes: Vela's published constraints, and what is exact.
+
+The limits are those that ``vela --supported-ops-report`` of version 5.2.0 prints for Ethos-U55 and
+U65.  A layer is also refused where the accelerator would round differently than the network's
+source.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from byoc_dory.layers import (
+    Add,
+    Convolution,
+    Dense,
+    Layer,
+    Padding,
+    Pool,
+    Reshaping,
+    Rows,
+    Weighted,
+)
+from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
+from byoc_dory.soc.base import Rules, Soc
+from byoc_dory.soc.ethos_u.exact import scaling_of, sum_of
+from byoc_dory.soc.ethos_u.tflite import factors_of, scales_of
+from byoc_dory.soc.rules import ACCEPTED, tensors_are_int8
+from byoc_dory.verdict import Refused, Verdict
+
+LARGEST_DIMENSION = 65535
+LARGEST_KERNEL = 64
+LARGEST_KERNEL_PRODUCT = 64 * 64
+LARGEST_STRIDE = 3
+LARGEST_WEIGHT_SUM = 127 * (1 << 16)
+LARGEST_POOL = 256
+LARGEST_POOL_PRODUCT = 256 * 256
+LONGEST_SOFTMAX = 4095
+
+
+def operator_is_known(soc: Soc, core: Any, layer: Layer) -> Verdict:
+    """The operator is a convolution, dense layer, sum, pool, padding, reshape, table or softmax."""
+    if isinstance(layer, Rows):
+        if isinstance(layer.function, TableMap | FixedPointSoftmax):
+            return ACCEPTED
+        return Refused(f"the function of rows is {type(layer.function).__name__}")
+    if isinstance(layer, Convolution) and layer.groups > 1:
+        if layer.groups == layer.C:
+            return ACCEPTED
+        return Refused(f"there are {layer.groups} groups of {layer.C // layer.groups} channels")
+    if isinstance(layer, Add) and len(layer.inputs) != 2:
+        return Refused(f"the sum has {len(layer.inputs)} operands")
+    if isinstance(layer, Convolution | Dense | Add | Pool | Padding | Reshaping):
+        return ACCEPTED
+    return Refused(f"the operator is {layer.op}")
+
+
+def tensors_fit(soc: Soc, core: Any, layer: Layer) -> Verdict:
+    """Tensors are int8, the bias int32, and no dimension is above 65535."""
+    verdict = tensors_are_int8(layer)
+    if isinstance(verdict, Refused):
+        return verdict
+    if isinstance(layer, Weighted) and layer.bias is not None and layer.bias.dtype != "int32":
+        return Refused(f"the bias is {layer.bias.dtype}")
+    if isinstance(layer, Reshaping):
+        return ACCEPTED
+    for tensor in (*layer.inputs, layer.output):
+        if max(tensor.shape) > LARGEST_DIMENSION:
+            return Refused(f"tensor '{tensor.name}' has a dimension of {max(tensor.shape)}")
+    if isinstance(layer, Add) and len({t.shape for t in (*layer.inputs, layer.output)}) > 1:
+        return Refused("the operands have different shapes")
+    return ACCEPTED
+
+
+def kernel_fits(soc: Soc, core: Any, layer: Layer) -> Verdict:
+    """A kernel, dilated, is at most 64 high and 4096 large; strides are at most 3x3."""
+    if not isinstance(layer, Convolution):
+        return ACCEPTED
+    height = (layer.fy - 1) * layer.dilation[0] + 1
+    width = (layer.fx - 1) * layer.dilation[1] + 1
+    if height > LARGEST_KERNEL:
+        return Refused(f"the kernel is {height} high")
+    if height * width > LARGEST_KERNEL_PRODUCT:
+        return Refused(f"the kernel is {height}x{width}")
+    if max(layer.stride) > LARGEST_STRIDE:
+        return Refused(f"the stride is {layer.stride[0]}x{layer.stride[1]}")
+    return ACCEPTED
+
+
+def weights_fit(soc: Soc, core: Any, layer: Layer) -> Verdict:
+    """The sum of the absolute weights of a channel is at most 8323072."""
+    if not isinstance(layer, Weighted):
+        return ACCEPTED
+    largest = int(abs(layer.weight.astype("int64")).reshape(layer.K, -1).sum(1).max())
+    if largest > LARGEST_WEIGHT_SUM:
+        return Refused(f"the absolute weights of a channel sum up to {largest}")
+    return ACCEPTED
+
+
+def pool_fits(soc: Soc, core: Any, layer: Layer) -> Verdict:
+    """A pool's window is at most 256 high and 65536 large; strides are at most 3, or whole maps."""
+    if not isinstance(layer, Pool):
+        return ACCEPTED
+    if layer.fy > LARGEST_POOL or layer.fy * layer.fx > LARGEST_POOL_PRODUCT:
+        return Refused(f"the window is {layer.fy}x{layer.fx}")
+    if max(layer.stride) > LARGEST_STRIDE and (layer.oy, layer.ox) != (1, 1):
+        return Refused(f"the stride is {layer.stride[0]}x{layer.stride[1]}")
+    return ACCEPTED
+
+
+def average_is_unpadded(soc: Soc, core: Any, layer: Layer) -> Verdict:
+    """An average pool has no padding: how the accelerator counts there was not verified."""
+    if isinstance(layer, Pool) and layer.function == "average" and any(layer.pad):
+        top, left, bottom, right = layer.pad
+        return Refused(f"the padding is {top}, {left}, {bottom}, {right}")
+    return ACCEPTED
+
+
+def requantization_is_exact(soc: Soc, core: Any, layer: Layer) -> Verdict:
+    """The accelerator's requantization gives the source's results for every input."""
+    if isinstance(layer, Weighted):
+        scaling = scaling_of(layer)
+        return Refused(scaling) if isinstance(scaling, str) else ACCEPTED
+    if isinstance(layer, Add):
+        found = sum_of(layer)
+        exact = not isinstance(found, str) or scales_of(layer) is not None
+        return ACCEPTED if exact else Refused(str(found))
+    if isinstance(layer, Rows) and isinstance(layer.function, FixedPointSoftmax):
+        if layer.K > LONGEST_SOFTMAX:
+            return Refused(f"the softmax is over {layer.K} values")
+        if factors_of(layer.function) is None:
+            return Refused("no two float32 scales have its factor as their product")
+    return ACCEPTED
+
+
+STATEMENTS = (
+    operator_is_known,
+    tensors_fit,
+    kernel_fits,
+    weights_fit,
+    pool_fits,
+    average_is_unpadded,
+    requantization_is_exact,
+)
+
+
+def rules_of(name: str) -> Rules:
+    """Return the rules with identifiers of an accelerator of this name."""
+    return tuple((f"{name.upper()}-{n}", rule) for n, rule in enumerate(STATEMENTS, 1))

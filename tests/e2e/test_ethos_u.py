@@ -1,0 +1,202 @@
+"""Networks on the Ethos-U, executed on the model of the device."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import htvm
+from byoc_dory.options import TilingOptions
+from byoc_dory.soc.ethos_u import vela
+from byoc_dory.verdict import CPU
+from htvm.errors import TargetError, TilingError
+from htvm.inputs import seeded_inputs
+from htvm.module import Module
+from tests.frontend.flatfile import INT32, Graph, Op, Tensor, small_network
+from tests.models import MODELS, golden
+
+CONFIGURATIONS = (
+    "ethos_u55:macs=32",
+    "ethos_u55:macs=64",
+    "ethos_u55:macs=128",
+    "ethos_u55:macs=256",
+    "ethos_u65:macs=256",
+)
+
+
+def built(graph: Graph, folder: Path, target: str = "ethos_u55:macs=128", **more: Any) -> Module:
+    path = folder / "network.tflite"
+    path.write_bytes(graph.file())
+    return htvm.build(path, target=target, platform="host", **more)
+
+
+def assert_equal_to_reference(module: Module) -> None:
+    for seed in range(3):
+        inputs = seeded_inputs(module.model.inputs, seed)
+        for found, wanted in zip(module.run(inputs).outputs, module.reference(inputs), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def on_cpu(module: Module) -> list[str]:
+    places = module.compiled.dispatch.placement
+    return [name for name, place in places.items() if place == CPU]
+
+
+def reason(module: Module, operator: str) -> str:
+    return next(said.reason for said in module.compiled.dispatch.verdicts if said.layer == operator)
+
+
+@pytest.mark.parametrize("target", ["ethos_u55:macs=32", "ethos_u65:macs=256"])
+def test_a_network_runs_as_one_region(target: str, tmp_path: Path) -> None:
+    module = built(small_network(), tmp_path, target)
+    assert on_cpu(module) == []
+    assert len(module.compiled.regions) == 1
+    assert_equal_to_reference(module)
+
+
+def test_the_region_is_planned_and_estimated(tmp_path: Path) -> None:
+    compiled = built(small_network(), tmp_path).compiled
+    (code,) = compiled.regions.values()
+    # The scales of its sum are 2 to 3, which is rounded differently beside other layers.
+    assert [kernel.layer_name for kernel in code.kernels] == [
+        "depthwise_0", "add_0", "dense_0", "softmax_0",
+    ]  # fmt: skip
+    assert code.plan is not None
+    assert code.plan.cycles == sum(kernel.predicted_cycles for kernel in code.kernels) > 0
+    scratch = {buffer.name: buffer.bytes for buffer in code.buffers}
+    assert set(scratch) >= {kernel.outputs[-1] for kernel in code.kernels}
+    # No two of them are needed at once.
+    assert compiled.program.plan.peak < sum(scratch.values())
+    assert "ethosu_invoke_v3" in compiled.program.layers_source
+
+
+def padded_behind_multiplier() -> Graph:
+    """What Vela 5.2.0 miscompiles: a padding behind a depthwise convolution with multiplier 2."""
+    rng = np.random.default_rng(0)
+    channels, multiplier = 16, 2
+    k = channels * multiplier
+    zeros = (0,) * k
+    weight = rng.integers(-127, 128, (1, 3, 3, k)).astype(np.int8)
+    bias = rng.integers(-500, 500, k).astype(np.int32)
+    pads = np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32)
+    tensors = [
+        Tensor("x", (1, 10, 10, channels)),
+        Tensor("w", weight.shape, data=weight, scales=(0.01,) * k, zero_points=zeros, axis=3),
+        Tensor("b", (k,), INT32, bias, (0.0005,) * k, zeros),
+        Tensor("products", (1, 8, 8, k), scales=(0.3,)),
+        Tensor("pads", (4, 2), INT32, pads, ()),
+        Tensor("padded", (1, 11, 9, k), scales=(0.3,)),
+        Tensor("y", (1, 5, 4, k), scales=(0.3,)),
+    ]
+    one, two = ("i", 1), ("i", 2)
+    window = {0: ("b", 1), 1: one, 2: one, 3: ("i", multiplier)}
+    return Graph(
+        tensors,
+        [
+            Op("DEPTHWISE_CONV_2D", (0, 1, 2), (3,), (2, window)),
+            Op("PAD", (3, 4), (5,)),
+            Op("MAX_POOL_2D", (5,), (6,), (5, {0: ("b", 1), 1: two, 2: two, 3: two, 4: two})),
+        ],
+    )
+
+
+def test_a_layer_that_vela_compiles_wrongly_runs_on_the_cpu(tmp_path: Path) -> None:
+    module = built(padded_behind_multiplier(), tmp_path)
+    assert on_cpu(module) == ["pad_0"]
+    assert "Vela's program gives" in reason(module, "pad_0")
+    assert_equal_to_reference(module)
+
+
+def test_digits_is_equal_and_the_rest_says_why(tmp_path: Path) -> None:
+    module = htvm.build("zoo:digits", target="ethos_u55", platform="host")
+    alone = htvm.build("zoo:digits", target="ethos_u.cpu", platform="host")
+    assert "dense_0" not in on_cpu(module)
+    assert "as onnxruntime does" in reason(module, "conv2d_2")
+    for seed in range(3):
+        inputs = seeded_inputs(module.model.inputs, seed)
+        np.testing.assert_array_equal(module.run(inputs).outputs[0], alone.run(inputs).outputs[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", CONFIGURATIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_goldens(name: str, target: str) -> None:
+    found = golden(name)
+    module = htvm.build(found.path, target=target, platform="host")
+    assert on_cpu(module) == []
+    for given, wanted in zip(found.inputs, found.outputs, strict=True):
+        np.testing.assert_array_equal(module.run(given).outputs[0].ravel(), wanted.ravel())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", CONFIGURATIONS)
+def test_digits_on_each_configuration(target: str) -> None:
+    module = htvm.build("zoo:digits", target=target, platform="host")
+    alone = htvm.build("zoo:digits", target="ethos_u.cpu", platform="host")
+    for seed in range(20):
+        inputs = seeded_inputs(module.model.inputs, seed)
+        np.testing.assert_array_equal(module.run(inputs).outputs[0], alone.run(inputs).outputs[0])
+
+
+# ------------------------------------------------------------------------ bad input
+
+
+def test_without_vela(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(vela, "version", missing)
+    vela.clear()
+    with pytest.raises(TargetError, match=r"not installed.*htvm\[ethos-u\]"):
+        built(small_network(seed=1), tmp_path)
+
+
+def test_with_another_vela(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vela, "version", lambda name: "5.3.0")
+    vela.clear()
+    with pytest.raises(TargetError, match=r"Vela 5\.3\.0 .*ethos-u-vela==5\.2\.0"):
+        built(small_network(seed=1), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("ethos_u55:macs=512", "32, 64, 128, 256"),
+        ("ethos_u65:macs=64", "there is no ethos_u65 with macs=64"),
+    ],
+)
+def test_numbers_of_macs_that_do_not_exist(target: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match=message):
+        built(small_network(), tmp_path, target)
+
+
+def test_too_little_memory_between_layers(tmp_path: Path) -> None:
+    options = TilingOptions(l1_budget=256)
+    with pytest.raises(TilingError, match="needs .* B between its layers") as caught:
+        built(small_network(), tmp_path, tiling=options)
+    error = caught.value
+    assert error.limit == 256 and error.smallest is not None and error.smallest > 256
+
+
+def test_a_network_of_which_nothing_maps(tmp_path: Path) -> None:
+    """Its operators run on the CPU, each with its reason."""
+    graph = Graph(
+        [Tensor("x", (1, 4, 4, 2)), Tensor("y", (1, 4, 4, 2), scales=(0.1,), zero_points=(0,))],
+        [Op("QUANTIZE", (0,), (1,))],
+    )
+    module = built(graph, tmp_path)
+    assert not module.compiled.regions
+    assert all(said.reason for said in module.compiled.dispatch.verdicts)
+    assert_equal_to_reference(module)
+
+
+def test_other_numbers_of_the_description_reach_vela() -> None:
+    soc = htvm.soc("ethos_u55", macs=64).soc
+    (core,) = soc.accelerators
+    assert core.settings(soc, TilingOptions()).macs == 64  # type: ignore[attr-defined]
+    assert replace(core, macs=32) != core

@@ -1,0 +1,132 @@
+"""Helper: what each rule of the Ethos-U accepts, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from byoc_dory.layers import Layer, OnnxRequant, Pool, Rows, Shift, Tensor, TfliteRequant, add_layer
+from byoc_dory.layers.layer import out_size
+from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap, TableSoftmax
+from tests.soc.rule_layers import TABLE, TFLITE, Cases, conv, gemm, grouped, total, with_weights
+
+# A sum of two tensors of one scale, and sums whose operands' scales differ.
+_SUM = TfliteRequant((1 << 30, 1 << 30, 1 << 30), (0, 0, -19), 0, (0, 0))
+_UNSCALED = TfliteRequant((1 << 29, 1 << 29, 1 << 30), (0, 0, -19), 0, (0, 0))
+_SOFTMAX = FixedPointSoftmax(1717986918, 23)
+
+
+def pool(
+    function: Literal["average", "max"] = "max",
+    shape: tuple[int, int, int] = (4, 9, 9),
+    kernel: tuple[int, int] = (3, 3),
+    stride: tuple[int, int] = (1, 1),
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+) -> Layer:
+    """A pool of a map."""
+    channels, y, x = shape
+    sizes = (
+        out_size(y, pad[0] + pad[2], kernel[0], stride[0]),
+        out_size(x, pad[1] + pad[3], kernel[1], stride[1]),
+    )
+    return Pool(
+        name="layer", inputs=(Tensor("x", shape),), output=Tensor("y", (channels, *sizes)),
+        function=function, kernel=kernel, stride=stride, pad=pad,
+    )  # fmt: skip
+
+
+def rows(function: TableMap | FixedPointSoftmax | TableSoftmax, columns: int = 12) -> Layer:
+    """A function of one row."""
+    shape = (columns, 1, 1)
+    return Rows(
+        name="layer", inputs=(Tensor("x", shape),), output=Tensor("y", shape), function=function
+    )
+
+
+def tflite(**changes: object) -> Layer:
+    """A convolution in TFLite's numbers."""
+    return conv(requant=TFLITE, **changes)  # type: ignore[arg-type]
+
+
+def added(requant: TfliteRequant = _SUM, last: tuple[int, ...] = (4, 8, 8)) -> Layer:
+    """A sum in TFLite's numbers."""
+    layer = add_layer("layer", Tensor("a", (4, 8, 8)), Tensor("b", (4, 8, 8)), "y", requant=requant)
+    return replace(layer, inputs=(layer.inputs[0], Tensor("b", last)))
+
+
+def heavy(weight: int) -> Layer:
+    """A convolution of which a channel's absolute weights sum up to 65536 of these."""
+    return tflite(shape=(32768, 1, 2), k=1, kernel=(1, 2), weight=weight)
+
+
+def _cases(name: str) -> dict[str, Cases]:
+    tables = (
+        Cases(
+            (tflite, added, pool, lambda: rows(TABLE)),
+            (
+                (lambda: rows(TableSoftmax((1,) * 256)), "TableSoftmax"),
+                (grouped, "2 groups of 2 channels"),
+                (lambda: total(3), "3 operands"),
+                (gemm, "operator is gemm"),
+            ),
+        ),
+        Cases(
+            (lambda: tflite(shape=(1, 65535, 1), kernel=(1, 1)),),
+            (
+                (lambda: tflite(dtype="uint8"), "'x' is uint8"),
+                (lambda: with_weights(tflite(), np.int16), "int16"),
+                (lambda: tflite(bias=np.ones(8, np.int64)), "int64"),
+                (lambda: tflite(shape=(1, 65536, 1), kernel=(1, 1)), "a dimension of 65536"),
+                (lambda: added(last=(4, 1, 1)), "different shapes"),
+            ),
+        ),
+        Cases(
+            (
+                lambda: tflite(shape=(1, 64, 64), k=1, kernel=(64, 64)),
+                lambda: tflite(stride=(3, 3)),
+            ),
+            (
+                (lambda: tflite(shape=(1, 65, 1), k=1, kernel=(65, 1)), "65 high"),
+                (lambda: tflite(shape=(1, 64, 65), k=1, kernel=(64, 65)), "64x65"),
+                (lambda: tflite(stride=(4, 1)), "4x1"),
+            ),
+        ),
+        Cases((lambda: tflite(weight=127),), ((lambda: heavy(-128), "8388608"),)),
+        Cases(
+            (
+                lambda: pool(shape=(1, 256, 256), kernel=(256, 256)),
+                lambda: pool(kernel=(9, 9), stride=(9, 9)),
+            ),
+            (
+                (lambda: pool(shape=(1, 257, 1), kernel=(257, 1)), "257x1"),
+                (lambda: pool(kernel=(2, 2), stride=(4, 4)), "4x4"),
+            ),
+        ),
+        Cases(
+            (lambda: pool("average"), lambda: pool(pad=(1, 1, 1, 1))),
+            ((lambda: pool("average", pad=(1, 0, 0, 0)), "1, 0, 0, 0"),),
+        ),
+        Cases(
+            (
+                lambda: conv(requant=TfliteRequant((1 << 30,), (29,))),
+                lambda: conv(requant=OnnxRequant((12345678,), (33,))),
+                lambda: rows(_SOFTMAX, 4095),
+            ),
+            (
+                (lambda: conv(requant=Shift(4)), "Shift"),
+                (lambda: conv(requant=TfliteRequant((1 << 30,), (30,))), "a shift of 1 bits"),
+                # A power of two, of which every step is a tie, and each other one goes down.
+                (lambda: conv(requant=OnnxRequant((1,), (4,))), "channel 0 as onnxruntime"),
+                (lambda: added(_UNSCALED), "neither operand"),
+                (lambda: total(), "Shift"),
+                (lambda: rows(_SOFTMAX, 4096), "4096 values"),
+            ),
+        ),
+    )  # fmt: skip
+    return {f"{name.upper()}-{number}": cases for number, cases in enumerate(tables, 1)}
+
+
+ETHOS_U55 = _cases("ethos_u55")
+ETHOS_U65 = _cases("ethos_u65")
