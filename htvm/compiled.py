@@ -12,7 +12,7 @@ import numpy as np
 
 from byoc_dory.cost import Cost
 from byoc_dory.emit.text import Symbols
-from byoc_dory.errors import ModelError, PolicyError, TargetError, nearest
+from byoc_dory.errors import CapacityError, ModelError, PolicyError, TargetError, nearest
 from byoc_dory.options import TilingOptions, check_count
 from byoc_dory.pinning import WeightPlan
 from byoc_dory.soc.registry import resolve
@@ -127,9 +127,10 @@ class BuildOptions:
             )
 
 
-_KEPT = ("regions", "dispatch", "weights", "state", "cpu_kernels", "program")
+_KEPT = ("regions", "dispatch", "weights", "state", "cpu_kernels", "program", "by_rows")
 """The values that the cache keeps together; the first one leads to the second in its own stage."""
-_MODULES = ("_placed", "_region_checks", "partition", "_generated", "_cpu", "_assembly", "_pool")
+_OF_CPU = ("_cpu", "_plain", "_whole", "_assembly", "_pool")
+_MODULES = ("_placed", "_region_checks", "partition", "_generated", *_OF_CPU)
 """Values that lead to these, with the weights as constants of TVM."""
 
 
@@ -388,12 +389,49 @@ class Compiled:
         """C sources, memory plan, entry function."""
         from htvm.aot.program import assemble
 
+        chained = self._assembly is not self._plain
         with self._progress.stage("assembling", (7, STAGE_COUNT)):
-            return assemble(self._assembly)
+            return assemble(self._assembly) if chained else self._whole
+
+    @cached_property
+    def by_rows(self) -> str:
+        """What is computed by rows, and what the arena takes otherwise; empty if nothing is."""
+        from htvm.aot.chains import chains_in
+
+        chains = chains_in(self._assembly.cpu_kernels)
+        if not chains:
+            return ""
+        count = sum(len(kernel.layers) for kernel in chains)
+        words = f"{len(chains)} chains" if len(chains) > 1 else "a chain"
+        return f"{count} operators in {words}, else the arena takes {self._whole.plan.peak:,} B"
+
+    @cached_property
+    def _whole(self) -> Program:
+        """The program without chains."""
+        from htvm.aot.program import assemble
+
+        return assemble(self._plain)
 
     @cached_property
     def _assembly(self) -> Assembly:
-        """What the program is assembled from."""
+        """What the program is assembled from: with chains, if its memory is limited."""
+        from htvm.firmware.sizes import room_for_arena
+
+        memory, streamed = self.options.memory, self.options.input == "streamed"
+        if memory is None and not self.target.accelerators:
+            # What a board is too small for, layer after layer, may fit by rows.
+            memory = room_for_arena(self._whole, self.target.soc, streamed=streamed)
+            if memory is not None:
+                try:
+                    return self._by_rows(memory)
+                except CapacityError:
+                    memory = None
+        plain = memory is None and not streamed
+        return self._plain if plain else self._by_rows(memory)
+
+    @cached_property
+    def _plain(self) -> Assembly:
+        """What the program is assembled from without chains."""
         from htvm.aot.assembler import Assembly
         from htvm.aot.steps import Provenance
 
@@ -405,7 +443,7 @@ class Compiled:
             if name in state.offsets
         }
         inputs, outputs = source.interface_with_layouts
-        assembly = Assembly(
+        return Assembly(
             name=source.name,
             inputs=inputs,
             outputs=outputs,
@@ -420,8 +458,6 @@ class Compiled:
             stack_bytes=soc.host.stack,
             overwritten=self._overwritten(parameters),
         )
-        plain = self.options.memory is None and self.options.input != "streamed"
-        return assembly if plain else self._by_rows(assembly)
 
     def _overwritten(self, parameters: Sequence[str]) -> tuple[int, ...]:
         """Return the numbers of the inputs that lie in the arena."""
@@ -436,8 +472,8 @@ class Compiled:
             )
         return tuple(range(len(parameters))) if self.options.input == "overwritten" else ()
 
-    def _by_rows(self, assembly: Assembly) -> Assembly:
-        """Return a program whose arena stays within the limit of the options."""
+    def _by_rows(self, memory: Memory | None) -> Assembly:
+        """Return a program whose arena stays within a limit."""
         from htvm.aot.chains import RowCompiler, by_rows
 
         options, streamed = self.options, self.options.input == "streamed"
@@ -449,7 +485,7 @@ class Compiled:
         )
         with self._progress.stage("planning chains of rows", (7, STAGE_COUNT)):
             graph = self.retargeted.model.graph
-            return by_rows(graph, assembly, options.memory, compiler, streamed=streamed)
+            return by_rows(graph, self._plain, self._whole, memory, compiler, streamed=streamed)
 
     @cached_property
     def _symbols(self) -> Symbols:

@@ -72,15 +72,9 @@ def check_l2(program: Program, soc: Soc) -> None:
                 demand=size,
             )
     limit = soc.memory("L2").size
-    parts = {
-        "constants": program.constant_bytes,
-        "arena": program.plan.peak,
-        "inputs and outputs": tensor_bytes((*program.l2_inputs, *program.outputs)),
-        "stack": soc.host.stack if soc.host.stack_memory == "L2" else 0,
-    }
     if soc.code_memory != "L2":
         _check_flash(program, soc)
-        del parts["constants"]
+    parts = _parts(program, soc)
     total = sum(parts.values())
     if total <= limit:
         return
@@ -93,6 +87,40 @@ def check_l2(program: Program, soc: Soc) -> None:
         limit=limit,
         demand=total,
     )
+
+
+def _parts(program: Program, soc: Soc) -> dict[str, int]:
+    """Return what is known of L2's or the RAM's use before anything is compiled, in bytes."""
+    parts = {
+        "constants": program.constant_bytes,
+        "arena": program.plan.peak,
+        "inputs and outputs": tensor_bytes((*program.l2_inputs, *program.outputs)),
+        "stack": soc.host.stack if soc.host.stack_memory == "L2" else 0,
+    }
+    if soc.code_memory != "L2":
+        del parts["constants"]
+    return parts
+
+
+_VARIABLES = 1 << 10
+"""Bytes left for the runtime's variables and for a row of the input, where code is in flash."""
+
+_CODE = 32 << 10
+"""Bytes left for code, where it is in L2."""
+
+
+def room_for_arena(program: Program, soc: Soc, *, streamed: bool = False) -> int | None:
+    """Return the bytes that a smaller arena may have, at least 1; ``None`` if this one may fit.
+
+    With ``streamed``, the program's inputs will come row by row, and do not count.
+    """
+    parts, limit = _parts(program, soc), soc.memory("L2").size
+    if streamed:
+        parts["inputs and outputs"] -= tensor_bytes(program.l2_inputs)
+    if sum(parts.values()) <= limit:
+        return None
+    others = sum(parts.values()) - parts["arena"]
+    return max(limit - others - (_CODE if soc.code_memory == "L2" else _VARIABLES), 1)
 
 
 def _check_flash(program: Program, soc: Soc) -> None:

@@ -260,7 +260,7 @@ def test_what_does_not_fit_a_board(model: htvm.Model, monkeypatch: pytest.Monkey
 
     soc = description.soc()
     flash, ram = soc.memories
-    small = soc.resized("L2", 64 * 1024)
+    small = soc.resized("L2", 40 * 1024)  # too few by rows, too
     monkeypatch.setattr(description, "MICROCONTROLLER", small)
     found = fitted(model, "cortex_m4")
     assert found.fits == "no" and found.level("RAM").fits == "no"

@@ -15,7 +15,20 @@ reports treat it as any other kernel.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from htvm.aot.chains.emit import HEADER
 from htvm.aot.chains.kernels import RowCompiler
 from htvm.aot.chains.planning import by_rows
 
-__all__ = ["RowCompiler", "by_rows"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from htvm.aot.steps import CpuKernel
+
+__all__ = ["RowCompiler", "by_rows", "chains_in"]
+
+
+def chains_in(kernels: Sequence[CpuKernel]) -> list[CpuKernel]:
+    """Return those kernels that are chains."""
+    return [kernel for kernel in kernels if HEADER in kernel.headers]

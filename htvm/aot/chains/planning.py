@@ -50,6 +50,7 @@ _CALL, _BYTE, _MAC = 70, 0.6, 1.0
 def by_rows(
     graph: Graph,
     given: Assembly,
+    whole: Program,
     memory: int | Literal["least"] | None,
     compiler: RowCompiler,
     *,
@@ -60,6 +61,7 @@ def by_rows(
     Args:
         graph: the operators.
         given: the calls, each operator as a whole.
+        whole: the program of these calls.
         memory: bytes of the arena, or "least"; ``None``: as many as without chains.
         compiler: makes the kernels of rows.
         streamed: whether the only input comes row by row.
@@ -68,7 +70,6 @@ def by_rows(
         CapacityError: the arena of no such program is that small.
         UnsupportedError: there is not one input with rows, or an operator needs all of it.
     """
-    whole = assemble(given)
     if not streamed and (memory is None or (memory != "least" and whole.plan.peak <= memory)):
         return given
     network = network_of(graph, given)

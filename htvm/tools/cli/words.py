@@ -39,7 +39,10 @@ class Memory(Bytes):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number of bytes, or "least"."""
-        return value if value == "least" else super().convert(value, param, ctx)
+        found = parse_size(str(value))
+        if value != "least" and (not found or found < 1):
+            self.fail(f"{value!r} is no size; give bytes, e.g. 64k, or least", param, ctx)
+        return "least" if value == "least" else found
 
 
 _BOARD = "htvm.board"

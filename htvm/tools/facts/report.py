@@ -13,7 +13,7 @@ from byoc_dory.tileloop.cycles import traffic_of as traffic_of_tiles
 from htvm.firmware.sizes import tensor_bytes
 from htvm.sim.maps import memory_maps
 from htvm.tools.facts.run import with_run
-from htvm.tools.report.data import L1Use, L2Use, LayerRow, SqnrRow, Summary
+from htvm.tools.report.data import BY_ROWS, L1Use, L2Use, LayerRow, SqnrRow, Summary
 from htvm.tools.report.parts import Core, NetworkNode, Recipe, SocInfo
 from htvm.tools.report.types import Report
 from htvm.version import __version__
@@ -148,6 +148,7 @@ def report_of(
                 *_host_notes(compiled.target.soc.host),
                 *_number_notes(cost.impossible),
                 *filter(None, [compiled.state.text]),
+                *([f"{BY_ROWS}{compiled.by_rows}."] if compiled.by_rows else []),
             ),
             clock_hz=compiled.target.soc.clock_hz,
             memory=memory_of(compiled, sizes, None),

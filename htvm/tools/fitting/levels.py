@@ -48,6 +48,8 @@ def l2_levels(compiled: Compiled, compiler: Compiler | None = None) -> tuple[Lev
     notes = [bound] if plan.peak else []
     if stack:
         notes.append(f"the stack as reserved, {stack:,} B; a run reports what it used")
+    if compiled.by_rows:
+        notes.append(f"by rows: {compiled.by_rows}")
     note = "; ".join(notes)
     ram = soc.memory("L2").size
     if soc.code_memory == "L2":

@@ -15,6 +15,8 @@ from htvm.tools.report.parts import Decisions, Energy, MemoryMap, NetworkNode, R
 from htvm.tools.report.verdicts import Improvement, Setting, VerdictRow
 
 NOT_RUN = "not run yet"
+BY_ROWS = "By rows: "
+"""Begins the note that says what is computed by rows."""
 """Why the report of a build without a run has no cycles."""
 
 

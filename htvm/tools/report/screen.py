@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from htvm.result import Causes
-from htvm.tools.report.data import NOT_RUN, LayerRow, ReportData
+from htvm.tools.report.data import BY_ROWS, NOT_RUN, LayerRow, ReportData
 from htvm.tools.report.table import count, milliseconds
 from htvm.tools.report.verdicts import VerdictRow
 
@@ -39,6 +39,7 @@ def screen_text(report: ReportData, width: int = 80, hint: str = "") -> str:
         ("speed-up", _speed_up(report)),
         ("accelerated", accelerated_text(report)),
         ("memory", _memory(report)),
+        ("by rows", _by_rows(report)),
         ("top-1", "" if report.decisions is None else report.decisions.words),
         ("accuracy", _accuracy(report)),
         (_WARNING, _loss(report)),
@@ -54,6 +55,12 @@ def screen_text(report: ReportData, width: int = 80, hint: str = "") -> str:
             lines.append(head + value)
     parts = [_headline(report, width), lines, cost_lines(report, width), _hints(hint, width)]
     return "\n\n".join("\n".join(_cut(line, width) for line in part) for part in parts if part)
+
+
+def _by_rows(report: ReportData) -> str:
+    """Return what is computed by rows."""
+    found = [note for note in report.summary.notes if note.startswith(BY_ROWS)]
+    return found[0].removeprefix(BY_ROWS).removesuffix(".") if found else ""
 
 
 def _hints(hint: str, width: int) -> list[str]:

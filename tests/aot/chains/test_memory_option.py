@@ -70,7 +70,7 @@ def test_a_word_is_a_limit() -> None:
     word = Memory()
     assert word.convert("least", None, None) == "least"
     assert word.convert("16k", None, None) == 16 << 10
-    with pytest.raises(click.UsageError, match="is no size"):
+    with pytest.raises(click.UsageError, match="is no size; give bytes, e.g. 64k, or least"):
         word.convert("little", None, None)
 
 
