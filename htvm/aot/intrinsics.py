@@ -29,7 +29,7 @@ where they are not compared, and steps of the sum to unroll."""
 PREFIX = "htvm_"
 """How functions that generated C calls begin; it calls no others."""
 
-PIXELS = {1: "one", 2: "two"}
+PIXELS = {1: "one", 2: "two", 3: "three"}
 """How functions end that multiply a column of so many pixels with all channels."""
 
 BLOCK_ENDINGS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
@@ -398,9 +398,9 @@ HALFWORDS = Products(
     column=Column(
         "uint32",
         2,
-        ("htvm_widen_one", "htvm_widen_two"),
+        ("htvm_widen_one", "htvm_widen_two", "htvm_widen_three"),
         long=36,
-        scaled={2: (3, 2), 1: (4, 0)},
+        scaled={3: (2, 0), 2: (3, 2), 1: (4, 0)},
         alike=(1,),
     ),
     adds=_all_products,

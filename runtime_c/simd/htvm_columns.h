@@ -126,6 +126,43 @@ HTVM_SHARED void htvm_widen_two(uint32_t *column, const int8_t *a, const int8_t 
 #endif
 }
 
+/* The same for three: six words of the column for one of each. */
+HTVM_SHARED void htvm_widen_three(uint32_t *column, const int8_t *a, const int8_t *b,
+                                  const int8_t *c, uint32_t words)
+{
+#if HTVM_DSP_LOOPS
+#define HTVM_STEP                                                                                  \
+    "ldr r4, [%[a]], #4\n ldr r5, [%[b]], #4\n ldr r6, [%[c]], #4\n"                               \
+    "sxtb16 r2, r4\n sxtb16 r3, r5\n sxtb16 r8, r4, ror #8\n sxtb16 r4, r6\n"                      \
+    "sxtb16 r5, r5, ror #8\n sxtb16 r6, r6, ror #8\n"                                              \
+    "str r8, [%[x], #12]\n str r5, [%[x], #16]\n str r6, [%[x], #20]\n"                            \
+    "str r3, [%[x], #4]\n str r4, [%[x], #8]\n str r2, [%[x]], #24\n"
+    const uint32_t *const end = column + 6 * words;
+    for (uint32_t i = 0; i < (words & 3u); i++) {
+        __asm__ volatile(HTVM_STEP
+                         : [x] "+&r"(column), [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c)
+                         :
+                         : "r2", "r3", "r4", "r5", "r6", "r8", "memory");
+    }
+    if (words >= 4) {
+        __asm__ volatile(HTVM_LOOP_TO("end", "x", HTVM_STEP)
+                         : [x] "+&r"(column), [a] "+&r"(a), [b] "+&r"(b), [c] "+&r"(c)
+                         : [end] "r"(end)
+                         : "r2", "r3", "r4", "r5", "r6", "r8", "cc", "memory");
+    }
+#undef HTVM_STEP
+#else
+    for (uint32_t i = 0; i < words; i++) {
+        const uint32_t three[] = {htvm_load4(a + 4 * i), htvm_load4(b + 4 * i),
+                                  htvm_load4(c + 4 * i)};
+        for (uint32_t p = 0; p < 3; p++) {
+            column[6 * i + p] = htvm_widen_even(three[p]);
+            column[6 * i + 3 + p] = htvm_widen_odd(three[p]);
+        }
+    }
+#endif
+}
+
 /* Adds to sums[0..1] the products of the first of two columns with two channels, whose words
  * alternate, and to sums[2..3] those of the second. */
 HTVM_INLINE void htvm_two_by_two(int32_t *sums, const uint32_t *column, const int8_t *weights,

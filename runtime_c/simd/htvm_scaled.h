@@ -144,6 +144,69 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
 }
 
 #if HTVM_DSP_LOOPS
+/* A step of three pixels and two channels: 19 instructions for 24 products. */
+#define HTVM_SIDE(weights, turned, a, b, c)                                                        \
+    "sxtb16 lr, " weights turned "\n smlad " a ", r2, lr, " a "\n smlad " b ", r3, lr, " b "\n"    \
+    "smlad " c ", r4, lr, " c "\n"
+#define HTVM_PIXELS                                                                                \
+    "ldrd r11, r12, [r1], #8\n ldmia.w r0!, {r2, r3, r4}\n" HTVM_SIDE("r11", "", "r5", "r6", "r7") \
+    HTVM_SIDE("r12", "", "r8", "r9", "r10") "ldmia.w r0!, {r2, r3, r4}\n"                          \
+    HTVM_SIDE("r11", ", ror #8", "r5", "r6", "r7") HTVM_SIDE("r12", ", ror #8", "r8", "r9", "r10")
+#define HTVM_HALVES(a, b, c, shift)                                                                \
+    HTVM_HALVE(a, shift, "r12") HTVM_HALVE(b, shift, "r12") HTVM_HALVE(c, shift, "r12")
+#endif
+
+/* Multiplies three columns (htvm_widen_three) with `channels` channels, multiples of 2, whose words
+ * alternate in twos. */
+HTVM_SHARED void htvm_scaled_three(int8_t *out, const uint32_t *column, const int8_t *weights,
+                                   const int32_t *bias, const int32_t *multiplier,
+                                   const uint8_t *shift, uint32_t words, uint32_t channels,
+                                   uint32_t apart, int32_t zero)
+{
+#if HTVM_DSP_LOOPS
+    htvm_scaled_t now = {bias,   multiplier, shift,   out, apart, 2 * zero + 1, bias + channels,
+                         column, words,      weights, 0,   0};
+    register htvm_scaled_t *r0 __asm__("r0") = &now;
+    __asm__ volatile(
+        /* As in htvm_scaled_two. */
+        "push {r0, r7, r9}\n ldr r1, [r0, #36]\n ldrd r3, r2, [r0, #28]\n"
+        "add r3, r3, r2, lsl #4\n add r3, r3, r2, lsl #3\n push {r3}\n"
+        "rsb r2, r2, #0\n and r2, r2, #15\n mov r3, #76\n mul r2, r2, r3\n adr.w r3, 4f\n"
+        "add r2, r2, r3\n orr r2, r2, #1\n str r2, [r0, #44]\n ldr r2, [r0]\n"
+        "2:\n ldrd r5, r8, [r2], #8\n str r2, [r0]\n mov r6, r5\n mov r7, r5\n mov r9, r8\n"
+        "mov r10, r8\n ldr r3, [r0, #44]\n ldr r0, [r0, #28]\n bx r3\n .balign 4\n"
+        "4:\n" HTVM_FOUR_TIMES(HTVM_PIXELS) HTVM_FOUR_TIMES(HTVM_PIXELS)
+        HTVM_FOUR_TIMES(HTVM_PIXELS) HTVM_FOUR_TIMES(HTVM_PIXELS)
+        "ldr lr, [sp]\n cmp r0, lr\n bne 4b\n"
+        "ldr r0, [sp, #4]\n ldrd r2, r3, [r0, #4]\n ldrd r4, r11, [r2], #8\n"
+        HTVM_MULTIPLY("r5", "r4") HTVM_MULTIPLY("r6", "r4") HTVM_MULTIPLY("r7", "r4")
+        HTVM_MULTIPLY("r8", "r11") HTVM_MULTIPLY("r9", "r11") HTVM_MULTIPLY("r10", "r11")
+        "ldrb r4, [r3], #1\n ldrb r11, [r3], #1\n ldr r12, [r0, #20]\n strd r2, r3, [r0, #4]\n"
+        "sub r4, r4, #2\n sub r11, r11, #2\n" HTVM_HALVES("r5", "r6", "r7", "r4")
+        HTVM_HALVES("r8", "r9", "r10", "r11")
+        "ldrd r2, r3, [r0, #12]\n add r4, r2, r3\n add r11, r4, r3\n strb r5, [r2]\n"
+        "strb r8, [r2, #1]\n strb r6, [r4]\n strb r9, [r4, #1]\n strb r7, [r11]\n"
+        "strb r10, [r11, #1]\n add r2, r2, #2\n str r2, [r0, #12]\n"
+        "ldr r2, [r0]\n ldr r3, [r0, #24]\n cmp r2, r3\n bne 2b\n add sp, sp, #4\n"
+        "pop {r0, r7, r9}\n"
+        : "+r"(r0)
+        :
+        : HTVM_ALL_OTHERS);
+#else
+    for (uint32_t k = 0; k < channels; k++) {
+        const int8_t *const own = weights + 8 * words * (k / 2) + 4 * (k % 2);
+        for (uint32_t pixel = 0; pixel < 3; pixel++) {
+            int32_t sum = bias[k];
+            for (uint32_t w = 0; w < words; w++) {
+                sum = htvm_word(column + 6 * w + pixel, 3, htvm_load4(own + 8 * w), sum);
+            }
+            out[pixel * apart + k] = htvm_scaled(sum, multiplier[k], shift[k], zero);
+        }
+    }
+#endif
+}
+
+#if HTVM_DSP_LOOPS
 /* A step of one pixel and four channels, whose sums are in r8, r10, r11, r12. */
 #define HTVM_FOURS                                                                                 \
     "ldrd r7, r9, [r0], #8\n ldmia.w r1!, {r2, r3, r4, r5}\n"                                      \

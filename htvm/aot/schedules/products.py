@@ -118,10 +118,11 @@ def _blocked(
     px, kt, unroll = block
     found = ends_scaled(sch, out)
     if column is not None and weights is not None and copy is None and found is not None:
-        together = column.together(px, extent(sch, k), alike=found.alike)
-        if together is not None:
-            packed = WeightWords(weights, together[0], how.width, last=together[1])
-            return _requantized(sch, sums, out, how, px, packed, what)
+        for pixels in _together(extent(sch, x), px):
+            together = column.together(pixels, extent(sch, k), alike=found.alike)
+            if together is not None:
+                packed = WeightWords(weights, together[0], how.width, last=together[1])
+                return _requantized(sch, sums, out, how, pixels, packed, what)
     packing = None if weights is None else packed_words(sch, sums, weights, kt, how.width)
     xb, xi = sch.split(x, [None, px])
     kb, ki = sch.split(k, [None, kt])
@@ -155,6 +156,21 @@ def _blocked(
         lifted = column is not None and column.lifted
         packing = replace(packing, first=copy is not None, lifted=lifted)
     return Scheduled(overlap_tiles(sch.mod["main"]), how.note.format(px, what, kt), packing)
+
+
+_THREE_PIXELS = 0.96
+"""Cycles of a pixel in blocks of three, relative to those in blocks of two."""
+
+
+def _together(number: int, block: int) -> tuple[int, ...]:
+    """Return how many pixels one call might compute and requantize, the best first.
+
+    Args:
+        number: pixels of a row.
+        block: pixels of a block whose sums are requantized by themselves.
+    """
+    threes = _THREE_PIXELS * 3 * -(-number // 3)
+    return (3, block) if block == 2 and 3 <= number and threes < 2 * -(-number // 2) else (block,)
 
 
 def _requantized(

@@ -12,6 +12,7 @@ from htvm.aot.fixed_point import SCALE
 from htvm.aot.intrinsics import KERNELS, Column
 from htvm.aot.rescale import Rescaling
 from htvm.aot.schedules.packing import WeightTaps, WeightWords
+from htvm.aot.schedules.products import _together
 from htvm.firmware.user_compiler import user_compiler
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import dense_of
@@ -49,11 +50,41 @@ def check_on_the_core(case, call, tmp_path, compiler, core=CORE):
 @pytest.mark.parametrize("k", [2, 4, 6, 8, 10])
 def test_channels_in_threes_and_the_last_in_twos(c, words, k, tmp_path, compiler):
     """Columns of any number of words; an odd number of pixels."""
-    case = conv_case(3, 3, c, k, (1, 1), (1, 1), NO_PADDING, "tflite")
+    case = conv_case(7, 1, c, k, (1, 1), (1, 1), NO_PADDING, "tflite")
     source = native.source_of(native.compiled(case.module, "net", "dsp"))
     assert f"(uint32_t){words}, (uint32_t){k}, (uint32_t){k}, " in source
     check_on_the_core(case, "htvm_scaled_two", tmp_path, compiler)
     check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.rotating(3)
+@pytest.mark.parametrize(
+    ("shape", "c", "filters"),
+    [
+        ((3, 3), 4, (1, 1)),
+        ((5, 1), 20, (1, 1)),  # the last three over their neighbours
+        ((3, 1), 64, (1, 1)),
+        ((3, 4), 68, (1, 1)),
+        ((4, 5), 12, (2, 3)),  # rows of three pixels
+        ((5, 7), 8, (3, 3)),
+    ],
+)
+@pytest.mark.parametrize("k", [2, 4, 10])
+def test_three_pixels(shape, c, filters, k, tmp_path, compiler):
+    case = conv_case(*shape, c, k, filters, (1, 1), NO_PADDING, "tflite")
+    check_on_the_core(case, "htvm_scaled_three", tmp_path, compiler)
+    check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.parametrize(("pixels", "chosen"), [(2, 2), (3, 3), (4, 2), (5, 3), (7, 2), (16, 2)])
+def test_blocks_of_two_pixels_or_three(pixels, chosen):
+    assert _together(pixels, 2)[0] == chosen
+    assert _together(pixels, 1) == (1,)
+
+
+def test_an_odd_number_of_channels_is_left_to_two_pixels():
+    case = conv_case(3, 3, 8, 3, (1, 1), (1, 1), NO_PADDING, "tflite")
+    assert "htvm_scaled_three" not in native.source_of(native.compiled(case.module, "net", "dsp"))
 
 
 @pytest.mark.rotating(2)
@@ -79,12 +110,13 @@ def test_one_factor_for_all_channels(c, tmp_path, compiler):
     check_natively(case, tmp_path, compiler)
 
 
-@pytest.mark.parametrize("kind", ["products", "one pixel", "depthwise"])
+@pytest.mark.parametrize("kind", ["products", "three", "one pixel", "depthwise"])
 def test_the_users_gcc(kind, tmp_path):
     """The same with GCC, which gives statements other registers than clang."""
     tool("arm-none-eabi-gcc")
     case, call = {
-        "products": (conv_case(3, 3, 12, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_two"),
+        "products": (conv_case(2, 2, 12, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_two"),
+        "three": (conv_case(3, 3, 12, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_three"),
         "one pixel": (conv_case(1, 1, 36, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_one"),
         "depthwise": (
             conv_case(4, 6, 5, 5, (3, 3), (1, 1), NO_PADDING, "tflite", groups=5),
@@ -161,7 +193,7 @@ def large_case(clip=(-128, 127)):
 
 @pytest.mark.parametrize("core", ["cortex_m0plus", "cortex_m3", CORE])
 def test_large_sums(core, tmp_path, compiler):
-    call = "htvm_scaled_two" if core == CORE else "htvm_scale"
+    call = "htvm_scaled_three" if core == CORE else "htvm_scale"
     check_on_the_core(large_case(), call, tmp_path, compiler, core)
 
 
