@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 import htvm
 from htvm.errors import InputError, ModelError, UnsupportedError
-from tests.frontend.torch_archives import Program, Type, archive, small
+from tests.frontend.torch_archives import Program, Type, archive, described, small
 from tests.reference.interpreter import interpret
 
 Array = npt.NDArray[Any]
@@ -262,3 +262,77 @@ def test_options_of_other_files_are_refused(tmp_path: Path) -> None:
         loaded(small(), tmp_path, semantics="other")
     with pytest.raises(ModelError, match="for programs of torch alone"):
         htvm.load("zoo:resnet8", semantics="torch")
+
+
+# ------------------------------------------------------------------------------ other operators
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def _gru_states(x: Array, state: Mapping[str, Array]) -> Array:
+    """torch's definition of a GRU of one layer, from its documentation."""
+    h, rows = np.zeros(3), []
+    for step in x:
+        own, given = state["hh"] @ h + state["hb"], state["ih"] @ step + state["ib"]
+        reset, update = _sigmoid(given[:3] + own[:3]), _sigmoid(given[3:6] + own[3:6])
+        h = (1 - update) * np.tanh(given[6:] + reset * own[6:]) + update * h
+        rows.append(h)
+    return np.asarray(rows)
+
+
+def _lstm_states(x: Array, state: Mapping[str, Array]) -> Array:
+    h, c, rows = np.zeros(3), np.zeros(3), []
+    for step in x:
+        gates = state["ih"] @ step + state["ib"] + state["hh"] @ h + state["hb"]
+        enter, forget, cell, out = np.split(gates, 4)
+        c = _sigmoid(forget) * c + _sigmoid(enter) * np.tanh(cell)
+        h = _sigmoid(out) * np.tanh(c)
+        rows.append(h)
+    return np.asarray(rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "gates", "states"), [("gru", 3, _gru_states), ("lstm", 4, _lstm_states)]
+)
+def test_recurrent_layers_are_unrolled(
+    kind: str, gates: int, states: Callable[..., Array], tmp_path: Path
+) -> None:
+    rng, program = np.random.default_rng(gates), Program()
+    shapes = {"ih": (3 * gates, 2), "hh": (3 * gates, 3), "ib": (3 * gates,), "hb": (3 * gates,)}
+    state = {name: rng.normal(0, 0.5, shape).astype("float32") for name, shape in shapes.items()}
+    x = program.quantized(program.input("x", (1, 5, 2)), 1 / 32, 0)
+    params = [program.parameter(name, value) for name, value in state.items()]
+    zeros = program.parameter("zeros", np.zeros((1, 1, 3), "float32"))
+    y = program.call(
+        f"aten.{kind}.input", (1, 5, 3), input=x, hx=[zeros, zeros] if gates == 4 else zeros,
+        params=params, has_biases=True, num_layers=1, dropout=0.0, train=False,
+        bidirectional=False, batch_first=True,
+    )  # fmt: skip
+    for index in range(gates - 2):
+        name = f"last_{index}"
+        program.tensors[name] = described((1, 1, 3), "float32")
+        program.nodes[-1]["outputs"].append({"as_tensor": {"name": name}})
+    program.outputs.append(y.name)
+    given = rng.integers(-64, 64, (1, 5, 2)) / 32
+    made = computed(loaded(program, tmp_path), given.astype("float32"))
+    assert np.abs(made[0] - states(given[0], state)).max() < 1e-6
+
+
+def test_layers_may_stay_in_reals(tmp_path: Path) -> None:
+    rng, program = np.random.default_rng(8), Program()
+    x = program.quantized(program.input("x", (1, 3, 8)), 1 / 32, 0)
+    weight = program.parameter("w", rng.normal(0, 1, (4, 3, 3)).astype("float32"))
+    y = program.call("aten.conv1d.padding", (1, 4, 8), input=x, weight=weight, padding="same")
+    y = program.quantized(program.call("aten.silu.default", (1, 4, 8), self_=y), 1 / 16, 5)
+    y = program.call("aten.mean.dim", (1, 4), self_=y, dim=(-1,))
+    program.outputs.append(program.quantized(y, 1 / 20, 5).name)
+    given = rng.integers(-64, 64, (1, 3, 8)) / 32
+    padded = np.pad(given, ((0, 0), (0, 0), (1, 1)))
+    views = np.lib.stride_tricks.sliding_window_view(padded, 3, axis=2)
+    y_real = np.einsum("ncxi,kci->nkx", views, program.state["w"])
+    q = (quantize(y_real * _sigmoid(y_real), 1 / 16, 5) - 5) / 16
+    wanted = (quantize(q.mean(-1), 1 / 20, 5) - 5) * np.float32(1 / 20)
+    made = computed(loaded(program, tmp_path), given.astype("float32"))
+    assert np.abs(made - wanted).max() < 1e-6

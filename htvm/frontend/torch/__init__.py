@@ -19,9 +19,8 @@ from byoc_dory.plain import plain
 from htvm.files import file_sha256, model_bytes
 from htvm.frontend.onnx import model_of, tflite_qdq
 from htvm.frontend.onnx.affine.reader import Reader
-from htvm.frontend.onnx.quantized import QDQ_HANDLERS
 from htvm.frontend.operators import Activation, Applied
-from htvm.frontend.torch import elementwise, layers, moves, quantizing
+from htvm.frontend.torch import arithmetic, elementwise, layers, moves, quantizing, recurrent
 from htvm.frontend.torch.archive import read_archive
 from htvm.frontend.torch.writer import Handler, Writer
 from patterns.ops.moves.reshape import Reshape
@@ -42,6 +41,7 @@ HANDLERS: Mapping[str, Handler] = {
     **layers.HANDLERS,
     **moves.HANDLERS,
     **quantizing.HANDLERS,
+    **recurrent.HANDLERS,
 }
 """Handlers by operator of torch."""
 
@@ -134,7 +134,7 @@ def model_of_program(program: TorchProgram, name: str, semantics: Semantics | No
 def _network(graph: OnnxGraph, semantics: Semantics) -> Network:
     if semantics == "tflite":
         return tflite_qdq.read(graph)
-    return Reader(graph, QDQ_HANDLERS, "between quantized tensors", "torch").read()
+    return Reader(graph, arithmetic.HANDLERS, "between quantized tensors", "torch").read()
 
 
 def _check_quantized(program: TorchProgram) -> None:

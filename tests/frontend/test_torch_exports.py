@@ -1,0 +1,29 @@
+"""Networks that torchao quantizes are read, and equal torch: needs the extra ``torch``."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+pytest.importorskip("torchao", reason="torchao is not installed: make test-torch")
+
+from benchmarks.torch_exports.export import exported
+from benchmarks.torch_exports.fidelity import measured
+from benchmarks.torch_exports.networks import NETWORKS
+
+TIES = ("conv1d", "mixer")
+"""Their means of a power of two of elements have the scale of their input, so one result in some
+dozens lies exactly between two integers; torch's rounding errors decide there."""
+PER_MILLION, TIED = 20, 300
+
+
+@pytest.mark.parametrize("quantizer", ["xnnpack_tensor", "xnnpack_channel", "x86"])
+@pytest.mark.parametrize(
+    "network", [name if at < 4 else pytest.param(name, marks=pytest.mark.slow)
+                for at, name in enumerate(NETWORKS)]
+)  # fmt: skip
+def test_a_quantized_network_equals_torch(network: str, quantizer: str) -> None:
+    found = measured(exported(network, quantizer), inputs=4)
+    assert found.elements > 0 and found.largest <= 1
+    allowed = TIED if network in TIES else PER_MILLION
+    assert found.different * 1e6 <= max(allowed * found.elements, 1e6)
