@@ -142,7 +142,7 @@ typedef struct {
     const int32_t *weight, *bias; /* n entries */
     uint32_t rows, n;
     uint32_t shift;
-    int32_t mul; /* AffineNorm */
+    int32_t mul; /* AffineNorm with CLUSTER_WIDE; otherwise weight and bias are multiplied by it */
     uint32_t flags;
 } cluster_norm_t;
 

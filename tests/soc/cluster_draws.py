@@ -235,7 +235,8 @@ def _rms_norm(case: Case, w: Array, _b: Array, _d: Array) -> _Made:
 
 
 def _affine_norm(case: Case, w: Array, b: Array, _d: Array) -> _Made:
-    return AffineNorm(w, b, 3, 13), [case.put(w), case.put(b), "rows", "n", 13, 3, 0]
+    folded = [case.put((part * 3).astype(np.int32)) for part in (w, b)]
+    return AffineNorm(w, b, 3, 13), [*folded, "rows", "n", 13, 0, 0]
 
 
 _ROWS: dict[str, _Rows] = {

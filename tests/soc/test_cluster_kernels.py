@@ -15,7 +15,7 @@ from tests.soc.cluster_draws import CORES, Drawn
 LIMITS = {
     "gemm": 3.5, "matmul": 3.5, "matmul (rows)": 3.5, "conv2d": 3.5, "depthwise": 9.5, "add": 12.0,
     "map": 6.0, "transpose": 5.0, "table_softmax": 24.5, "ita_softmax": 19.0, "layer_norm": 20.5,
-    "rms_norm": 16.5, "affine_norm": 10.5,
+    "rms_norm": 16.5, "affine_norm": 9.5,
 }  # fmt: skip
 
 

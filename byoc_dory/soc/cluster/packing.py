@@ -15,7 +15,7 @@ As in ``runtime_c/cluster/simd/cluster_records.h``; kernels of products read qua
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from byoc_dory.layers.rowwise import (
 )
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.cluster.attention import attention_constants
-from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift
+from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_leaves_32_bits
 
 QUAD = 4
 """Channels of a record of products."""
@@ -355,4 +355,10 @@ def constants_of(layer: Layer, *, simd: bool = False) -> Array:
     if isinstance(layer, Combination):
         tables = [each.table.astype(np.uint8) for each in layer.tables if each is not None]
         return np.concatenate([*tables, np.zeros(0, np.uint8)])
-    return row_constants(layer.function) if isinstance(layer, Rows) else np.zeros(0, np.uint8)
+    if not isinstance(layer, Rows):
+        return np.zeros(0, np.uint8)
+    function = layer.function
+    if isinstance(function, AffineNorm) and not norm_leaves_32_bits(layer):
+        weight, bias = (part * np.int32(function.mul) for part in (function.weight, function.bias))
+        function = replace(function, weight=weight, bias=bias)
+    return row_constants(function)

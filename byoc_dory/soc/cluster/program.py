@@ -365,7 +365,7 @@ def _rows(layer: Rows, y: TileAxis) -> dict[str, Entry]:
         if not isinstance(function, RmsNorm):
             fields["bias"] = _WEIGHTS + 4 * layer.K
         fields |= {**shape, "shift": Own("shift", function.shift), "flags": _flags(layer)}
-        if isinstance(function, AffineNorm):
+        if isinstance(function, AffineNorm) and norm_leaves_32_bits(layer):
             fields["mul"] = Own("mul", function.mul)
         return fields
     return {**fields, "table": _WEIGHTS, "elements": rows * layer.K}

@@ -1,12 +1,11 @@
-/* cluster_affine_norm: four columns of all rows after four others, whose weights and biases stay in
- * registers. */
+/* cluster_affine_norm: four columns of all rows after four others, whose weights and biases, both
+ * times the factor, stay in registers. */
 #include "cluster_parts.h"
 
 CLUSTER_INLINE void strip(const cluster_norm_t *v, cluster_share_t rows, uint32_t column,
                          uint32_t lanes, bool is_unsigned)
 {
     const uint32_t n = v->n, shift = v->shift;
-    const int32_t mul = v->mul;
     const uint8_t *in = (const uint8_t *)v->in + rows.begin * n + column;
     uint8_t *out = (uint8_t *)v->out + rows.begin * n + column;
     const uint8_t *const end = in + (rows.end - rows.begin) * n;
@@ -26,10 +25,7 @@ CLUSTER_INLINE void strip(const cluster_norm_t *v, cluster_share_t rows, uint32_
             x[i] = x[i] * weight[i];
         }
         for (uint32_t i = 0; i < lanes; i++) {
-            x[i] = (x[i] + bias[i]) * mul;
-        }
-        for (uint32_t i = 0; i < lanes; i++) {
-            x[i] >>= shift;
+            x[i] = (x[i] + bias[i]) >> shift;
         }
         cluster_hold_all(x, lanes);
         for (uint32_t i = 0; i < lanes; i++) {
