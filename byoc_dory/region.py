@@ -164,7 +164,8 @@ class Kernel:
     Attributes:
         symbol: C name of the function.
         layer_name: the layer it belongs to (for a prologue or epilogue: the tensor).
-        kind: ``layer``, or the conversion of layouts at a border of the region.
+        kind: ``layer``, the conversion of layouts at a border of the region, or ``cpu`` for an
+            operator of the host that reads the accelerator's layout.
         source: the complete C definition; ``constants`` are declared before it (in the model's
             header of constants).
         prototype: the C declaration.
@@ -181,7 +182,7 @@ class Kernel:
 
     symbol: str
     layer_name: str
-    kind: Literal["layer", "prologue", "epilogue"]
+    kind: Literal["layer", "prologue", "epilogue", "cpu"]
     source: str
     prototype: str
     inputs: tuple[str, ...]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from tvm.ir import IRModule
 
+    from byoc_dory.emit.layout import TensorLayout
     from byoc_dory.region import Kernel, RegionCode
     from byoc_dory.soc.base import Accelerator, Soc, Target
     from byoc_dory.soc.regions import RegionCheck
@@ -340,7 +341,7 @@ class Compiled:
     @cached_property
     def regions(self) -> Mapping[str, RegionCode]:
         """Code of the accelerators' regions, by name of the region."""
-        return self._generated.code
+        return self._plain.regions if self._generated.code else {}
 
     @cached_property
     def weights(self) -> WeightPlan:
@@ -443,14 +444,14 @@ class Compiled:
             if name in state.offsets
         }
         inputs, outputs = source.interface_with_layouts
-        return Assembly(
+        assembly = Assembly(
             name=source.name,
             inputs=inputs,
             outputs=outputs,
             calls=cpu.calls,
             results=cpu.results,
             cpu_kernels=cpu.kernels,
-            regions=self.regions,
+            regions=self._generated.code,
             constants=cpu.constants,
             parameters=parameters,
             places=places,
@@ -458,6 +459,7 @@ class Compiled:
             stack_bytes=soc.host.stack,
             overwritten=self._overwritten(parameters),
         )
+        return self._with_pools_inside(assembly)
 
     def _overwritten(self, parameters: Sequence[str]) -> tuple[int, ...]:
         """Return the numbers of the inputs that lie in the arena."""
@@ -471,6 +473,20 @@ class Compiled:
                 hint="leave it out",
             )
         return tuple(range(len(parameters))) if self.options.input == "overwritten" else ()
+
+    def _with_pools_inside(self, assembly: Assembly) -> Assembly:
+        """Return a program whose averages read the accelerators' layout where that is quicker."""
+        from htvm.aot.pools import with_pools_inside
+
+        soc = self.target.soc
+        if self.options.tiling.schedule == "published" or not self.target.accelerators:
+            return assembly
+
+        def layout_of(code: RegionCode) -> TensorLayout:
+            home = next(kernel.accelerator for kernel in code.kernels if kernel.kind == "layer")
+            return soc.accelerator(home).layout(soc)
+
+        return with_pools_inside(assembly, self.retargeted.model.graph, layout_of)
 
     def _by_rows(self, memory: Memory | None) -> Assembly:
         """Return a program whose arena stays within a limit."""

@@ -67,6 +67,55 @@ class Conversion:
         )
 
 
+@dataclass(frozen=True)
+class Average:
+    """An average of each map of a tensor, rounded half away from zero: one int8 for each channel.
+
+    Attributes:
+        name: name of the operator, and of its result.
+        tensor: the tensor, int8 ``[C, y, x]``.
+        symbol: C name of its function, ``int32_t symbol(const int8_t *in, int8_t *out)``.
+        source: name of the buffer with the tensor in the accelerator's layout.
+        clip: inclusive range of the result.
+        least: no element is below it.
+    """
+
+    name: str
+    tensor: Tensor
+    symbol: str
+    source: str
+    clip: tuple[int, int]
+    least: int
+
+    @property
+    def result(self) -> Tensor:
+        """The tensor of averages."""
+        return Tensor(self.name, (self.tensor.shape[0], 1, 1), layout=self.tensor.layout)
+
+    @property
+    def signature(self) -> str:
+        """The function's C declaration, without a semicolon."""
+        return f"int32_t {self.symbol}(const int8_t *in, int8_t *out)"
+
+    def kernel(self, text: str, cycles: int) -> Kernel:
+        """Return the kernel with the function's C text and predicted cycles."""
+        return Kernel(
+            symbol=self.symbol,
+            layer_name=self.name,
+            kind="cpu",
+            source=text,
+            prototype=f"{self.signature};",
+            inputs=(self.source,),
+            outputs=(self.name,),
+            constants=(),
+            layer=None,
+            plan=None,
+            program=None,
+            predicted_cycles=cycles,
+            accelerator="cpu",
+        )
+
+
 class TensorLayout(ABC):
     """The layout of tensors inside the regions of one family of accelerators."""
 
@@ -98,6 +147,13 @@ class TensorLayout(ABC):
     @abstractmethod
     def convert(self, conversion: Conversion) -> Kernel:
         """Return the function that converts a tensor into this layout, or out of it."""
+
+    def average(self, average: Average) -> Kernel | None:
+        """Return the function that averages maps in this layout; None if there is none.
+
+        Then the host converts the tensor, and averages it in its own layout.
+        """
+        return None
 
     def table_comment(self, tensor: Tensor, source: str) -> str:
         """Return the comment of a table that is applied to the bytes of ``source`` on the way."""

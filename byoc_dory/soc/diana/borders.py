@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
-from byoc_dory.emit.layout import Conversion, TensorLayout
+from byoc_dory.emit.layout import Average, Conversion, TensorLayout
 from byoc_dory.emit.text import rendered
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array, Tensor
@@ -62,6 +63,80 @@ class PaddedLayout(TensorLayout):
             **walk,
         )
         return conversion.kernel(text, _walk_cycles(walk, conversion.inward, table is not None))
+
+    def average(self, average: Average) -> Kernel | None:
+        """Return the host's function that averages maps; None for wide maps, and large ones.
+
+        Words are added up to four bytes at a time, which at most 256 of them do without overflow.
+        """
+        tensor, paired = average.tensor, average.least >= 0
+        channels, *map_size = tensor.shape
+        count = prod(map_size)
+        rows = _rows_of(self.core, *map_size)
+        words = rows.count * len(rows.words)
+        if len(rows.words) > _MOST_WORDS or words > 256 * (2 if paired else 1):
+            return None
+        text = rendered(
+            "byoc_dory.soc.diana",
+            "average.c.jinja",
+            signature=average.signature,
+            name=average.name,
+            tensor=tensor,
+            channels=channels,
+            rows=rows.count,
+            row_words=rows.words,
+            single=rows.single,
+            pitch=rows.pitch,
+            unroll=_UNROLLED,
+            paired=paired,
+            count=count,
+            added=4 * words,
+            clip=list(average.clip),
+        )
+        return average.kernel(text, channels * rows.cycles(paired))
+
+
+_MOST_WORDS = 8  # of a row, which are written one after another
+_UNROLLED = 4  # number of rows per iteration
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a map in the cores' layout, as a sum walks them.
+
+    Attributes:
+        count: number of rows of a map.
+        pitch: bytes from row to row.
+        words: of each row: byte offset and mask of the words that are added; 0 for whole ones.
+        single: byte offset of one more element; 0 for none.
+    """
+
+    count: int
+    pitch: int
+    words: tuple[tuple[int, int], ...]
+    single: int
+
+    def cycles(self, paired: bool) -> int:
+        """Return the host's cycles for a map: instructions, and those at the ends of loops."""
+        word = 3.5 if paired else 6
+        masked = sum(mask > 0 for _, mask in self.words)
+        row = word * len(self.words) + masked + (2 if self.single else 0)
+        return round(self.count * row + 5 * (self.count // _UNROLLED) + 30)
+
+
+def _rows_of(core: Core, height: int, width: int) -> _Rows:
+    pitch = round_up(width, core.row_pitch)
+    if width == pitch:
+        # Maps without padding are as many rows of the smallest pitch.
+        height, width, pitch = height * width // core.row_pitch, core.row_pitch, core.row_pitch
+    whole, rest = divmod(width, core.group)
+    words = [(core.group * number, 0) for number in range(whole)]
+    last = core.group * whole
+    if rest == 1:
+        return _Rows(height, pitch, tuple(words), last + core.group - 1)
+    if rest:
+        words.append((last, 0xFFFFFFFF << 8 * (core.group - rest) & 0xFFFFFFFF))
+    return _Rows(height, pitch, tuple(words), 0)
 
 
 # Cycles of a loop's end per iteration, and number of rows that the compiler unrolls.

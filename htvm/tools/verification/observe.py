@@ -292,7 +292,7 @@ class _Finder:
     def _result(self, index: int, step: Step) -> Result | None:
         if step.symbol in self.regions:
             code, kernel = self.regions[step.symbol]
-            if kernel.kind == "epilogue":
+            if kernel.kind in ("epilogue", "cpu"):
                 return self._plain(index, kernel.layer_name, step.args[-1])
             return self._stored(index, step, code, kernel)
         if step.kind == "copy":

@@ -35,4 +35,40 @@ static inline void diana_get_word(const uint8_t *word, uint8_t *to, uint32_t ste
     }
 }
 
+#if defined(__GNUC__) /* and Clang */
+typedef uint32_t __attribute__((may_alias)) diana_word_t;
+
+/* Returns a word of the layout; its address is aligned. */
+static inline uint32_t diana_word(const void *at)
+{
+    return *(const diana_word_t *)at;
+}
+#else
+static inline uint32_t diana_word(const void *from)
+{
+    const uint8_t *const at = from;
+    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+#endif
+
+/* Sums of the bytes of words: of the lowest and the third in the halves of `even`, and of words
+ * without their lowest byte, which are less work than the sums of the other two. */
+typedef struct {
+    uint32_t even, shifted;
+} diana_sums_t;
+
+/* Adds a word to sums of at most 256 words. */
+static inline void diana_add(diana_sums_t *sums, uint32_t word)
+{
+    sums->even += word & 0x00FF00FFu;
+    sums->shifted += word >> 8;
+}
+
+/* Returns the sum of all bytes. */
+static inline int32_t diana_total(const diana_sums_t *sums)
+{
+    const uint32_t third = sums->even >> 16, odd = sums->shifted - (third << 8);
+    return (int32_t)((sums->even & 0xFFFFu) + third + (odd & 0xFFFFu) + (odd >> 16));
+}
+
 #endif

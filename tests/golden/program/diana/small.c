@@ -36,11 +36,10 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
     /* The intermediate tensors in the arena, and the steps that use them. */
     int8_t *const input_0_core = &arena->i8[0]; /* 288 B, steps 0 to 1 */
     int8_t *const add_core = &arena->i8[0]; /* 384 B, steps 3 to 4 */
-    int8_t *const add = &arena->i8[384]; /* 144 B, steps 4 to 5 */
-    int8_t *const mean = &arena->i8[0]; /* 4 B, steps 5 to 6 */
-    int8_t *const flat_core = &arena->i8[16]; /* 16 B, steps 6 to 7 */
-    int8_t *const dense_core = &arena->i8[0]; /* 16 B, steps 7 to 8 */
-    int8_t *const dense = &arena->i8[16]; /* 5 B, steps 8 to 9 */
+    int8_t *const mean = &arena->i8[384]; /* 4 B, steps 4 to 5 */
+    int8_t *const flat_core = &arena->i8[0]; /* 16 B, steps 5 to 6 */
+    int8_t *const dense_core = &arena->i8[16]; /* 16 B, steps 6 to 7 */
+    int8_t *const dense = &arena->i8[0]; /* 5 B, steps 7 to 8 */
     int32_t code;
     (void)htvm_hal_timed_out(); /* in an earlier run */
 
@@ -88,9 +87,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
         return code;
     }
 
-    /* 4: add [cpu, epilogue] layout; 308 cycles predicted */
+    /* 4: mean [cpu] layout; 452 cycles predicted */
     htvm_hal_trace(8u);
-    code = small_add_from_core(add_core, add);
+    code = small_mean(add_core, mean);
     htvm_hal_trace(9u);
     if (code == 0) {
         code = htvm_hal_timed_out();
@@ -99,14 +98,20 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
         return code;
     }
 
-    /* 5: mean [cpu] 1x6x6x4 int8 -> 1x1x1x4 int8 */
+    /* 5: flat [cpu, prologue] layout; 16 cycles predicted */
     htvm_hal_trace(10u);
-    small_mean(add, mean);
-    htvm_hal_trace(11u);
-
-    /* 6: flat [cpu, prologue] layout; 16 cycles predicted */
-    htvm_hal_trace(12u);
     code = small_flat_to_core(mean, flat_core);
+    htvm_hal_trace(11u);
+    if (code == 0) {
+        code = htvm_hal_timed_out();
+    }
+    if (code != 0) {
+        return code;
+    }
+
+    /* 6: dense [digital] 4 -> 5; 20 MAC, 622 cycles predicted */
+    htvm_hal_trace(12u);
+    code = small_dense(flat_core, dense_core);
     htvm_hal_trace(13u);
     if (code == 0) {
         code = htvm_hal_timed_out();
@@ -115,9 +120,9 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
         return code;
     }
 
-    /* 7: dense [digital] 4 -> 5; 20 MAC, 622 cycles predicted */
+    /* 7: dense [cpu, epilogue] layout; 15 cycles predicted */
     htvm_hal_trace(14u);
-    code = small_dense(flat_core, dense_core);
+    code = small_dense_from_core(dense_core, dense);
     htvm_hal_trace(15u);
     if (code == 0) {
         code = htvm_hal_timed_out();
@@ -126,26 +131,15 @@ int32_t small_run_in(small_arena_t *arena, const int8_t *input_0, int8_t *output
         return code;
     }
 
-    /* 8: dense [cpu, epilogue] layout; 15 cycles predicted */
+    /* 8: softmax [cpu] 1x5 int8 -> 1x5 int8 */
     htvm_hal_trace(16u);
-    code = small_dense_from_core(dense_core, dense);
-    htvm_hal_trace(17u);
-    if (code == 0) {
-        code = htvm_hal_timed_out();
-    }
-    if (code != 0) {
-        return code;
-    }
-
-    /* 9: softmax [cpu] 1x5 int8 -> 1x5 int8 */
-    htvm_hal_trace(18u);
     small_softmax(dense, small_softmax_exponential, output_0);
-    htvm_hal_trace(19u);
+    htvm_hal_trace(17u);
 
-    /* 10: copy_same [cpu, copy] 1x108 int8 */
-    htvm_hal_trace(20u);
+    /* 9: copy_same [cpu, copy] 1x108 int8 */
+    htvm_hal_trace(18u);
     copy(input_0, output_1, 108u);
-    htvm_hal_trace(21u);
+    htvm_hal_trace(19u);
 
     return 0;
 }

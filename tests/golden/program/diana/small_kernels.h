@@ -10,13 +10,12 @@
 _Static_assert((-3 >> 1) == -2, "right shifts of negative numbers round down");
 _Static_assert((int8_t)0x180 == -128, "conversions to signed types keep the low bits");
 
-void small_mean(const int8_t *restrict in0, int8_t *restrict out);
 void small_softmax(const int8_t *restrict in0, const int32_t *restrict exponential, int8_t *restrict out);
 int32_t small_input_0_to_core(const int8_t *in, int8_t *out);
 int32_t small_conv_1_0(const int8_t *in);
 int32_t small_conv_2_0(void);
 int32_t small_add(int8_t *out);
-int32_t small_add_from_core(const int8_t *in, int8_t *out);
+int32_t small_mean(const int8_t *in, int8_t *out);
 int32_t small_flat_to_core(const int8_t *in, int8_t *out);
 int32_t small_dense(const int8_t *in, int8_t *out);
 int32_t small_dense_from_core(const int8_t *in, int8_t *out);
