@@ -61,6 +61,29 @@ def layer_rows(compiled: Compiled) -> tuple[LayerRow, ...]:
     )
 
 
+def reads_of(compiled: Compiled) -> tuple[tuple[int, ...], ...]:
+    """Return, for each step, the earlier steps that compute what it reads.
+
+    The first step that touches a buffer of the arena writes it; tensors that stay in L1 are none of
+    its operands.
+    """
+    writers: dict[tuple[str, str], int] = {}
+    known, found = compiled.kernels, []
+    for index, step in enumerate(compiled.program.steps):
+        touched = [(str(each.kind), each.name) for each in step.args if each.kind in _WRITTEN]
+        read, (_, kernel) = list(touched), known.get(step.symbol, (None, None))
+        if kernel is not None and kernel.layer is not None:
+            read += [("L1", tensor.name) for tensor in kernel.layer.inputs]
+            touched.append(("L1", kernel.layer.output.name))
+        found.append(tuple(sorted({writers[each] for each in read if each in writers})))
+        for each in touched:
+            writers.setdefault(each, index)
+    return tuple(found)
+
+
+_WRITTEN = ("buffer", "output")
+
+
 def _layer_row(
     compiled: Compiled,
     step: Step,
@@ -169,6 +192,7 @@ def report_of(
         maps=memory_maps(compiled),
         graph=network_graph(compiled),
         recipe=recipe_of(compiled, platform),
+        reads=reads_of(compiled),
     )
     return built if result is None else with_run(built, result, compiled.target.soc)
 

@@ -250,6 +250,7 @@ class ReportData:
         advice: changes to the model that would gain most, the best first; empty if not looked for.
         settings: settings of the build that were tried and are quicker, with their accuracy.
         decisions: how often source and build decide as labels say; None without labels.
+        reads: for each step, the earlier steps that compute what it reads; empty if unknown.
     """
 
     summary: Summary
@@ -270,6 +271,7 @@ class ReportData:
     settings: tuple[Setting, ...] = ()
     decisions: Decisions | None = None
     output_largest: int | None = None
+    reads: tuple[tuple[int, ...], ...] = ()
 
     @property
     def no_cycles(self) -> str:

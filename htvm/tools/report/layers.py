@@ -8,6 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from htvm.result import Causes
+from htvm.tools.report.bound import bound_text
 from htvm.tools.report.data import L1Use, L2Use, LayerRow, ReportData, SqnrRow, Summary
 from htvm.tools.report.screen import cost_lines
 from htvm.tools.report.table import (
@@ -283,6 +284,7 @@ def report_text(report: ReportData, width: int | None = None) -> str:
         text(causes_table(report), width) if causes_table(report).rows else "",
         overlap_text(report.summary.causes),
         units_text(report.summary, width),
+        bound_text(report),
         accuracy_text(report.layers),
         energy_text(report),
         memory_text(report.summary.memory),
