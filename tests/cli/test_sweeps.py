@@ -35,6 +35,31 @@ def test_table_json_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert {row["status"] for row in listed} == {"infeasible", "optimal", "feasible"}
 
 
+@pytest.mark.slow
+def test_less_and_less_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    curve = ["explore", "zoo:ds_cnn", "-t", "generic.cpu", "--memory"]
+    assert main([*curve, "--json", "--out", str(tmp_path / "new")]) == 0
+    points = json.loads(capsys.readouterr().out)["memory"]
+    arenas = [point["arena"] for point in points]
+    assert (points[0]["limit"], points[-1]["limit"]) == ("none", "least")
+    assert arenas == sorted(arenas, reverse=True) and arenas[-1] < arenas[0]
+    assert points[0]["more"] == 0 and points[0]["chains"] == "" and points[-1]["chains"]
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "memory.csv", "memory.png",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["-t", "diana"], "diana.cpu"), (["-t", "generic.cpu", "--alpha", "1"], "--memory")],
+)
+def test_what_has_no_curve_is_refused(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explore", "zoo:digits", "--memory", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_weights(capsys: pytest.CaptureFixture[str]) -> None:
     weights = ["--objective", "array", "--alpha", "0", "--beta", "long DMA=0,-5"]
     assert main([*COMMON, *weights, "--json"]) == 0
