@@ -64,6 +64,8 @@ def test_a_stream_that_is_right(lib: ctypes.CDLL) -> None:
         ({"IFM_PRECISION": 3 << 2}, "IFM_PRECISION = 0xc: no such element size"),
         ({"IFM_PRECISION": 2 << 6}, "no such format"),
         ({"OFM_PRECISION": 1 | 1 << 8 | 3 << 14}, "no such rounding"),
+        ({"ACTIVATION_MIN": 5, "ACTIVATION_MAX": 4}, "ACTIVATION_MIN = 5 and _MAX = 4 leave no"),
+        ({"ACTIVATION": 16 | 5 << 12}, "a table has no entries for results of -32768 to 32767"),
         ({"ACTIVATION": 9}, "ACTIVATION = 0x9 has no meaning"),
         ({"ACTIVATION": 16}, "reads byte 0x0 of the tables, which nobody wrote"),
         ({"IFM_UPSCALE": 3}, "IFM_UPSCALE = 3, at most 2 has a meaning"),

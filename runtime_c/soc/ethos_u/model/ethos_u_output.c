@@ -1,7 +1,7 @@
 /* Ethos-U: how kernels end: zero point, limits, tables; and what all of them begin with. */
 #include "ethos_u_model.h"
 
-static void read_limits(ethos_u_t *npu, ethos_u_output_t *output, uint32_t clip)
+static bool read_limits(ethos_u_t *npu, ethos_u_output_t *output, uint32_t clip)
 {
     const uint32_t bits = 8u * output->map.element;
     bool is_signed = output->map.is_signed;
@@ -19,12 +19,18 @@ static void read_limits(ethos_u_t *npu, ethos_u_output_t *output, uint32_t clip)
     const uint32_t least = ethos_u_get(npu, ETHOS_U_ACTIVATION_MIN);
     const uint32_t most = ethos_u_get(npu, ETHOS_U_ACTIVATION_MAX);
     if (bits == 32 && clip == ETHOS_U_CLIP_BY_OFM) {
-        return; /* limits of 16 bits do not apply */
+        return true; /* limits of 16 bits do not apply */
     }
     const int64_t low = is_signed ? (int16_t)least : (int32_t)least;
     const int64_t high = is_signed ? (int16_t)most : (int32_t)most;
     output->low = low > output->low ? low : output->low;
     output->high = high < output->high ? high : output->high;
+    if (output->low > output->high) {
+        return ethos_u_complain(npu, HTVM_ETHOS_U_BAD_STREAM,
+                                "ACTIVATION_MIN = %d and _MAX = %d leave no value", (int32_t)low,
+                                (int32_t)high);
+    }
+    return true;
 }
 
 /* The table of an activation: 256 entries of the OFM's width, or 512 of base and slope. */
@@ -46,6 +52,12 @@ static bool read_table(ethos_u_t *npu, ethos_u_output_t *output, uint32_t number
     output->interpolated = !narrow;
     output->table_bias = narrow ? (is_signed ? 128 : 0) : (is_signed ? 32768 : 0);
     output->in_shram = (ethos_u_range_t){ETHOS_U_SHRAM_REGION, first, bytes};
+    if (output->low + output->table_bias < 0 ||
+        output->high + output->table_bias >= (narrow ? 256 : 65536)) {
+        return ethos_u_complain(npu, HTVM_ETHOS_U_BAD_STREAM,
+                                "ACTIVATION: a table has no entries for results of %d to %d",
+                                (int32_t)output->low, (int32_t)output->high);
+    }
     return true;
 }
 
@@ -61,7 +73,9 @@ static bool read_activation(ethos_u_t *npu, ethos_u_output_t *output)
         return ethos_u_complain(npu, HTVM_ETHOS_U_BAD_STREAM, "ACTIVATION = %x has no meaning",
                                 (uint64_t)value);
     }
-    read_limits(npu, output, clip);
+    if (!read_limits(npu, output, clip)) {
+        return false;
+    }
     if (table) {
         return read_table(npu, output, function - ETHOS_U_TABLE, clip);
     }

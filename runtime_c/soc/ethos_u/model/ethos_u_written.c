@@ -1,6 +1,8 @@
 /* Ethos-U: which bytes hold a value. */
 #include "ethos_u_model.h"
 
+static uint32_t bit_of(uint64_t at) { return UINT32_C(1) << (uint32_t)(at % 8u); }
+
 static void set_bits(uint8_t *bits, uint64_t first, uint64_t count)
 {
     for (uint64_t at = first; at < first + count;) {
@@ -8,7 +10,7 @@ static void set_bits(uint8_t *bits, uint64_t first, uint64_t count)
             bits[at / 8u] = 0xff;
             at += 8u;
         } else {
-            bits[at / 8u] = (uint8_t)(bits[at / 8u] | 1u << at % 8u);
+            bits[at / 8u] = (uint8_t)(bits[at / 8u] | bit_of(at));
             at += 1u;
         }
     }
@@ -22,7 +24,7 @@ static uint64_t first_hole(const uint8_t *bits, uint64_t first, uint64_t count)
     while (at < end) {
         if (at % 8u == 0 && end - at >= 8u && bits[at / 8u] == 0xff) {
             at += 8u;
-        } else if ((bits[at / 8u] >> at % 8u & 1u) != 0) {
+        } else if ((bits[at / 8u] & bit_of(at)) != 0) {
             at += 1u;
         } else {
             return at;
@@ -166,9 +168,9 @@ static bool wrote_run(void *context, uint64_t first, uint64_t bytes)
 
 static void copy_bit(const uint8_t *from, uint64_t from_at, uint8_t *to, uint64_t to_at)
 {
-    const bool set = from == NULL || (from[from_at / 8u] >> from_at % 8u & 1u) != 0;
-    const uint8_t bit = (uint8_t)(1u << to_at % 8u);
-    to[to_at / 8u] = (uint8_t)(set ? to[to_at / 8u] | bit : to[to_at / 8u] & ~bit);
+    const bool set = (from[from_at / 8u] & bit_of(from_at)) != 0;
+    const uint32_t rest = to[to_at / 8u] & ~bit_of(to_at);
+    to[to_at / 8u] = (uint8_t)(set ? rest | bit_of(to_at) : rest);
 }
 
 void ethos_u_wrote_copy(ethos_u_t *npu, const ethos_u_range_t *from, const ethos_u_range_t *to)
