@@ -19,7 +19,7 @@ from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, SeqStmt
 
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.fixed_point import SCALE
-from htvm.aot.intrinsics import PIXELS, Column, Depthwise, Products
+from htvm.aot.intrinsics import PIXELS, ROW, Column, Depthwise, Products
 from htvm.aot.lanes import FOUR, LANES, lanes_of
 from htvm.aot.loops import (
     address_of,
@@ -341,7 +341,8 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     channels = math.prod(axis.extent for axis in sums.channel)
     before, words, operands = sums.columns(row, row.column, block[0], channels)
     sizes = [words, *map(number, (channels, *apart[:-1]))]
-    function = f"{row.name}scaled_{PIXELS[block[0]]}{'_alike' if found.alike else ''}"
+    ending = PIXELS.get(block[0], ROW)
+    function = f"{row.name}scaled_{ending}{'_alike' if found.alike else ''}"
     made = call(function, out, *operands, *bias, *factors, *sizes, zero)
     return without_note(loop, SCALED, SeqStmt([*before, made]))
 

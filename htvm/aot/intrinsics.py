@@ -32,6 +32,9 @@ PREFIX = "htvm_"
 PIXELS = {1: "one", 2: "two", 3: "three"}
 """How functions end that multiply a column of so many pixels with all channels."""
 
+ROW = "row"
+"""How those end that multiply more pixels, with one channel after the other."""
+
 BLOCK_ENDINGS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
 """How functions end that multiply a column with a block of pixels and channels."""
 
@@ -58,6 +61,8 @@ class Column:
             function's name ends in ``scaled_`` and the number of pixels.
         alike: for which of these pixels there is another function, with the ending ``_alike``, for
             channels that have one factor.
+        row: elements of pixels that are multiplied by such a call in rows, one channel after the
+            other, with the ending `ROW`; 0: none are.
     """
 
     dtype: str
@@ -68,6 +73,7 @@ class Column:
     long: int | None = None
     scaled: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     alike: tuple[int, ...] = ()
+    row: int = 0
 
     def together(
         self, pixels: int, channels: int, *, alike: bool = False
@@ -402,6 +408,7 @@ HALFWORDS = Products(
         long=36,
         scaled={3: (2, 0), 2: (3, 2), 1: (4, 0)},
         alike=(1,),
+        row=8,
     ),
     adds=_all_products,
 )

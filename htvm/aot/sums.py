@@ -87,6 +87,11 @@ class Sums:
         # Words of a run are side by side in the data; runs begin anywhere.
         run, outer = _run_of(self.summed[-2:])
         outer = [*self.summed[:-2], *outer]
+        if pixels > len(column.fill):
+            # The pixels of a row are side by side, too.
+            if outer or self.pixel[0].data != run:
+                raise wrong_loop(self.where)
+            run, pixels = run * pixels, 1
         words, each = run // row.width, column.words * pixels
         total = words * math.prod(axis.extent for axis in outer)
         size, extra = total * each, pixels if column.lifted else 0

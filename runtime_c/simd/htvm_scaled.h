@@ -207,6 +207,52 @@ HTVM_SHARED void htvm_scaled_three(int8_t *out, const uint32_t *column, const in
 }
 
 #if HTVM_DSP_LOOPS
+/* A pixel of eight elements and a channel whose weights are in r8 to r11. */
+#define HTVM_EIGHT                                                                                 \
+    "ldmia.w r0!, {r2, r3, r4, r5}\n smlad r2, r2, r8, lr\n smlad r2, r3, r9, r2\n"                \
+    "smlad r2, r4, r10, r2\n smlad r2, r5, r11, r2\n" HTVM_MULTIPLY("r2", "r6")                    \
+    HTVM_HALVE("r2", "r7", "r12") "strb r2, [r1]\n ldr r3, [sp, #4]\n add r1, r1, r3\n"
+#endif
+
+/* Multiplies a row of pixels of eight elements, widened to one column (htvm_widen_one) of `words`
+ * words, multiples of 8, with one channel after the other, whose weights are side by side. */
+HTVM_SHARED void htvm_scaled_row(int8_t *out, const uint32_t *column, const int8_t *weights,
+                                 const int32_t *bias, const int32_t *multiplier,
+                                 const uint8_t *shift, uint32_t words, uint32_t channels,
+                                 uint32_t apart, int32_t zero)
+{
+#if HTVM_DSP_LOOPS
+    htvm_scaled_t now = {bias,   multiplier, shift,   out, apart, 2 * zero + 1, bias + channels,
+                         column, words,      weights, 0,   0};
+    register htvm_scaled_t *r0 __asm__("r0") = &now;
+    __asm__ volatile(
+        /* Above the record's address: the end of the column, and how far apart pixels are. */
+        "push {r0, r7, r9}\n ldrd r2, r3, [r0, #28]\n add r3, r2, r3, lsl #3\n ldr r4, [r0, #16]\n"
+        "push {r3, r4}\n"
+        "2:\n ldr r1, [r0, #36]\n ldrd r2, r3, [r1], #8\n str r1, [r0, #36]\n sxtb16 r8, r2\n"
+        "sxtb16 r9, r2, ror #8\n sxtb16 r10, r3\n sxtb16 r11, r3, ror #8\n"
+        "ldm r0, {r1, r2, r3, r4}\n ldr lr, [r1], #4\n ldr r6, [r2], #4\n ldrb r7, [r3], #1\n"
+        "mov r5, r4\n add r4, r4, #1\n stm r0, {r1, r2, r3, r4}\n mov r1, r5\n sub r7, r7, #2\n"
+        "ldr r12, [r0, #20]\n ldr r0, [r0, #28]\n"
+        "3:\n" HTVM_FOUR_TIMES(HTVM_EIGHT) "ldr r2, [sp]\n cmp r0, r2\n bne 3b\n"
+        "ldr r0, [sp, #8]\n ldr r2, [r0]\n ldr r3, [r0, #24]\n cmp r2, r3\n bne 2b\n"
+        "add sp, sp, #8\n pop {r0, r7, r9}\n"
+        : "+r"(r0)
+        :
+        : HTVM_ALL_OTHERS);
+#else
+    for (uint32_t k = 0; k < channels; k++) {
+        const uint32_t low = htvm_load4(weights + 8 * k), high = htvm_load4(weights + 8 * k + 4);
+        for (uint32_t pixel = 0; pixel < words / 2; pixel++) {
+            const int32_t sum = htvm_word(column + 4 * pixel, 1, low, bias[k]);
+            out[pixel * apart + k] = htvm_scaled(htvm_word(column + 4 * pixel + 2, 1, high, sum),
+                                                 multiplier[k], shift[k], zero);
+        }
+    }
+#endif
+}
+
+#if HTVM_DSP_LOOPS
 /* A step of one pixel and four channels, whose sums are in r8, r10, r11, r12. */
 #define HTVM_FOURS                                                                                 \
     "ldrd r7, r9, [r0], #8\n ldmia.w r1!, {r2, r3, r4, r5}\n"                                      \

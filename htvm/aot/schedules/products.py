@@ -118,6 +118,10 @@ def _blocked(
     px, kt, unroll = block
     found = ends_scaled(sch, out)
     if column is not None and weights is not None and copy is None and found is not None:
+        pixels = _row_pixels(extent(sch, x)) if run == column.row and not outer else 0
+        if pixels and not found.alike:
+            packed = WeightWords(weights, 1, how.width)
+            return _requantized(sch, sums, out, how, pixels, packed, what)
         for pixels in _together(extent(sch, x), px):
             together = column.together(pixels, extent(sch, k), alike=found.alike)
             if together is not None:
@@ -156,6 +160,16 @@ def _blocked(
         lifted = column is not None and column.lifted
         packing = replace(packing, first=copy is not None, lifted=lifted)
     return Scheduled(overlap_tiles(sch.mod["main"]), how.note.format(px, what, kt), packing)
+
+
+def _row_pixels(number: int) -> int:
+    """Return of how many pixels rows are, multiples of 4; 0 if many would be computed twice."""
+
+    def computed(pixels: int) -> tuple[int, int]:
+        return -(-number // pixels) * pixels, -pixels
+
+    best = min(range(16, min(number, 64) + 1, 4), key=computed, default=0)
+    return best if best and 8 * computed(best)[0] <= 9 * number else 0
 
 
 _THREE_PIXELS = 0.96

@@ -12,7 +12,7 @@ from htvm.aot.fixed_point import SCALE
 from htvm.aot.intrinsics import KERNELS, Column
 from htvm.aot.rescale import Rescaling
 from htvm.aot.schedules.packing import WeightTaps, WeightWords
-from htvm.aot.schedules.products import _together
+from htvm.aot.schedules.products import _row_pixels, _together
 from htvm.firmware.user_compiler import user_compiler
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import dense_of
@@ -76,6 +76,23 @@ def test_three_pixels(shape, c, filters, k, tmp_path, compiler):
     check_natively(case, tmp_path, compiler)
 
 
+@pytest.mark.rotating(3)
+@pytest.mark.parametrize(("y", "x"), [(4, 4), (3, 15), (12, 5), (9, 15)])
+@pytest.mark.parametrize("k", [2, 6, 8])
+def test_rows_of_pixels_of_eight_elements(y, x, k, tmp_path, compiler):
+    case = conv_case(y, x, 8, k, (1, 1), (1, 1), NO_PADDING, "tflite")
+    check_on_the_core(case, "htvm_scaled_row", tmp_path, compiler)
+    check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "chosen"),
+    [(12, 0), (16, 16), (17, 0), (45, 24), (20, 20), (27, 0), (48, 48), (2304, 64)],
+)
+def test_pixels_of_a_row(pixels, chosen):
+    assert _row_pixels(pixels) == chosen
+
+
 @pytest.mark.parametrize(("pixels", "chosen"), [(2, 2), (3, 3), (4, 2), (5, 3), (7, 2), (16, 2)])
 def test_blocks_of_two_pixels_or_three(pixels, chosen):
     assert _together(pixels, 2)[0] == chosen
@@ -110,12 +127,13 @@ def test_one_factor_for_all_channels(c, tmp_path, compiler):
     check_natively(case, tmp_path, compiler)
 
 
-@pytest.mark.parametrize("kind", ["products", "three", "one pixel", "depthwise"])
+@pytest.mark.parametrize("kind", ["products", "row", "three", "one pixel", "depthwise"])
 def test_the_users_gcc(kind, tmp_path):
     """The same with GCC, which gives statements other registers than clang."""
     tool("arm-none-eabi-gcc")
     case, call = {
         "products": (conv_case(2, 2, 12, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_two"),
+        "row": (conv_case(4, 4, 8, 6, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_row"),
         "three": (conv_case(3, 3, 12, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_three"),
         "one pixel": (conv_case(1, 1, 36, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_one"),
         "depthwise": (
