@@ -100,6 +100,20 @@ def draw(rng: Rng) -> Case:
             return case
 
 
+def draw_weights(rng: Rng, shape: tuple[int, ...]) -> Array:
+    """Weights that the encoder compresses differently: by palettes, runs of zeros, indices."""
+    kind = int(rng.integers(5))
+    if kind == 0:
+        return np.asarray(rng.integers(-127, 128, shape))
+    if kind == 1:
+        return np.clip(np.rint(rng.normal(0, 12, shape)), -127, 127).astype(int)
+    if kind == 2:
+        return np.asarray(rng.choice(rng.integers(-127, 128, int(rng.integers(1, 34))), shape))
+    density = float(rng.choice([0.4, 0.05, 0.002]))
+    values = rng.integers(-127, 128, shape) if kind == 3 else rng.choice([5, -7, 0], shape)
+    return np.where(rng.random(shape) < density, values, 0)
+
+
 def feature_map(api: Any, case: Case, shape: tuple[int, int, int], which: int) -> Any:
     """A map of Vela's, whole in one tile."""
     out = api.NpuFeatureMap()
@@ -180,9 +194,7 @@ def check(lib: ctypes.CDLL, seed: int) -> bool:
     low, high = np.iinfo(kind).min, np.iinfo(kind).max
     data = rng.integers(low, high + 1, ifm).astype(kind)
     inner = 1 if case.depthwise else case.channels[0]
-    density = float(rng.choice([1, 0.4, 0.05]))
-    shape = (case.channels[1], *case.kernel, inner)
-    weights = np.where(rng.random(shape) < density, rng.integers(-127, 128, shape), 0)
+    weights = draw_weights(rng, (case.channels[1], *case.kernel, inner))
     count = case.channels[1]
     spread = np.maximum(1, np.sqrt((weights**2).sum((1, 2, 3))) * (1 << case.bits) / 3)
     bias = (rng.normal(size=count) * spread).astype(np.int64)
