@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from byoc_dory.soc.registry import resolve
 from htvm.aot import cpu
 from htvm.aot.intrinsics import BAND
 from htvm.aot.schedules import depthwise
 from htvm.firmware.user_compiler import user_compiler
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import conv_case
-from tests.aot.cpu.test_scaled import CORE, NO_PADDING, check_natively, check_on_the_core, resolve
+from tests.aot.cpu.on_the_core import on_the_core
+from tests.aot.cpu.test_scaled import CORE, NO_PADDING, check_natively, check_on_the_core
 from tests.tools import tool
 
 
@@ -50,6 +53,14 @@ def test_bands(height, width, rows, channels, tmp_path, compiler, monkeypatch):
     case = band_case(height, width, channels)
     check_on_the_core(case, "htvm_band_1", tmp_path, compiler)
     check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("core", ["cortex_m7", "cortex_m33"])
+def test_other_cores(core, tmp_path, compiler, monkeypatch):
+    in_bands(monkeypatch, 5)
+    case = band_case(7, 5, 8)
+    (made,) = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, core).outputs
+    np.testing.assert_array_equal(made, case.expected.reshape(made.shape))
 
 
 def test_the_users_gcc(tmp_path, monkeypatch):
