@@ -1,35 +1,41 @@
-/* cluster_affine_norm: four columns of all rows after four others, whose weights and biases, both
+/* cluster_affine_norm: eight columns of all rows after eight others, whose weights and biases, both
  * times the factor, stay in registers. */
 #include "cluster_parts.h"
 
+/* The number of columns whose weights and biases fit registers, beside four elements. */
+#define COLUMNS 8u
+
 CLUSTER_INLINE void strip(const cluster_norm_t *v, cluster_share_t rows, uint32_t column,
-                         uint32_t lanes, bool is_unsigned)
+                         uint32_t columns, bool is_unsigned)
 {
     const uint32_t n = v->n, shift = v->shift;
+    const uint32_t lanes = columns < CLUSTER_LANES ? columns : CLUSTER_LANES;
     const uint8_t *in = (const uint8_t *)v->in + rows.begin * n + column;
     uint8_t *out = (uint8_t *)v->out + rows.begin * n + column;
     const uint8_t *const end = in + (rows.end - rows.begin) * n;
-    int32_t low = -128, high = 127, weight[CLUSTER_LANES], bias[CLUSTER_LANES];
+    int32_t low = -128, high = 127, weight[COLUMNS], bias[COLUMNS];
     CLUSTER_HOLD(low);
     CLUSTER_HOLD(high);
-    for (uint32_t i = 0; i < lanes; i++) {
+    for (uint32_t i = 0; i < columns; i++) {
         weight[i] = v->weight[column + i];
         bias[i] = v->bias[column + i];
     }
     while (in != end) {
-        int32_t x[CLUSTER_LANES];
-        for (uint32_t i = 0; i < lanes; i++) {
-            x[i] = cluster_byte(in, i, is_unsigned);
-        }
-        for (uint32_t i = 0; i < lanes; i++) {
-            x[i] = x[i] * weight[i];
-        }
-        for (uint32_t i = 0; i < lanes; i++) {
-            x[i] = (x[i] + bias[i]) >> shift;
-        }
-        cluster_hold_all(x, lanes);
-        for (uint32_t i = 0; i < lanes; i++) {
-            out[i] = (uint8_t)cluster_clip(x[i], low, high);
+        for (uint32_t at = 0; at < columns; at += lanes) {
+            int32_t x[CLUSTER_LANES];
+            for (uint32_t i = 0; i < lanes; i++) {
+                x[i] = cluster_byte(in, at + i, is_unsigned);
+            }
+            for (uint32_t i = 0; i < lanes; i++) {
+                x[i] = x[i] * weight[at + i];
+            }
+            for (uint32_t i = 0; i < lanes; i++) {
+                x[i] = (x[i] + bias[at + i]) >> shift;
+            }
+            cluster_hold_all(x, lanes);
+            for (uint32_t i = 0; i < lanes; i++) {
+                out[at + i] = (uint8_t)cluster_clip(x[i], low, high);
+            }
         }
         in += n;
         out += n;
@@ -41,6 +47,9 @@ CLUSTER_INLINE void strip(const cluster_norm_t *v, cluster_share_t rows, uint32_
 CLUSTER_INLINE void scale(const cluster_norm_t *v, cluster_rows_t part, bool is_unsigned)
 {
     CLUSTER_TURNS(at, end, part.columns.begin, part.start, part.columns.end) {
+        for (; at + COLUMNS <= end; at += COLUMNS) {
+            strip(v, part.rows, at, COLUMNS, is_unsigned);
+        }
         for (; at + CLUSTER_LANES <= end; at += CLUSTER_LANES) {
             strip(v, part.rows, at, CLUSTER_LANES, is_unsigned);
         }
