@@ -18,6 +18,7 @@ from byoc_dory.pinning import WeightPlan
 from byoc_dory.soc.registry import resolve
 from byoc_dory.tiling.objectives import objective_named
 from byoc_dory.verdict import CPU
+from htvm.arithmetic import check_numbers
 from htvm.firmware.paths import driver_folders
 from htvm.opening import opened
 from htvm.policy import check_policy
@@ -207,6 +208,7 @@ class Compiled:
         from htvm.placement.plan import place
 
         graph, options = self.source.graph, self.options
+        check_numbers(self.source.quantized_for, self.target)
         _check_name(self.source.name, self.target.soc)
         check_offered(graph.nodes, self.target)
         rewrites = options.rewrites == "on"

@@ -81,6 +81,8 @@ class Model:
             depend on them; reports then have the accuracy.
         state: names of the inputs that whoever runs the network keeps between runs and changes in
             place, such as caches; a target may have them in L1 (`byoc_dory.state`).
+        quantized_for: name of the target in whose numbers it was quantized (`htvm.torch`); empty if
+            unknown.
         placed: where its layers are, if it was partitioned before (`htvm.relax.Partition`).
     """
 
@@ -95,6 +97,7 @@ class Model:
     file_sha256: str = ""
     labels: NDArray[np.int64] | None = None
     state: tuple[str, ...] = ()
+    quantized_for: str = ""
     placed: Placed | None = None
 
     @cached_property

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import InputError, ModelError
 from htvm.public import public
-from htvm.torch_files import is_program, refuse_pickled
+from htvm.torch_files import is_module, is_program, refuse_pickled
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
@@ -140,6 +140,10 @@ def load(
         from htvm.frontend.tflite import load_tflite
 
         return load_tflite(path, name, limits)
+    if is_module(source):
+        from htvm.torch import export
+
+        source = export(source)
     if is_program(source):
         from htvm.frontend.torch import load_program
 

@@ -58,7 +58,9 @@ def build(
     """Compile a model for a target and make it ready to run.
 
     Args:
-        model: a model from `htvm.load`, or anything `htvm.load` takes.
+        model: a model from `htvm.load`, or anything `htvm.load` takes; or a network of torch in
+            reals, which ``data`` are then also quantized with, in the target's numbers (as by
+            `htvm.quantize`).
         target: one of `htvm.targets()`, also with parameters, or what `htvm.soc` returns.
         platform: ``"rv32"``: firmware on the instruction-set simulator, with cycles; ``"arm"``:
             firmware for a Cortex-M core on an emulator, with counts of instructions; ``"qemu"``:
@@ -104,7 +106,7 @@ def build(
             of rewrites is not known; or there is a limit of memory for a target with accelerators,
             or another ``input`` than ``"kept"`` for one, or for what keeps its contents.
         InputError: ``io``, the calibration data or the labels are invalid, or there are labels
-            without data.
+            without data; or the network was quantized in other numbers than the target's.
         PolicyError: there is no such policy, or it names an unknown layer or accelerator, or an
             accelerator that cannot take the layer.
         TilingError: the smallest tile of a layer exceeds L1.
@@ -116,6 +118,7 @@ def build(
     from htvm.module import Module
     from htvm.opening import with_samples
     from htvm.quantization.retarget import SOURCE
+    from htvm.quantization.torch_model import is_in_reals, quantized_torch
 
     makers = program_makers()
     if platform is None:
@@ -135,6 +138,8 @@ def build(
     check_io(io)
     whole = _tiling(tiling, schedule, assembly)
     options = BuildOptions(cpu_kernels, whole, l2_bytes, policy, rewrites, memory, input)
+    if is_in_reals(model):
+        model, data = quantized_torch(model, target, data, progress=progress), None
     if io == "int8":
         model = with_integer_io(model)
     if labels is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +50,9 @@ def refuse_torch_file(path: Path) -> None:
 def is_program(model: Any) -> bool:
     """Whether an object is an ``ExportedProgram`` of torch."""
     return type(model).__module__.startswith("torch.export")
+
+
+def is_module(model: Any) -> bool:
+    """Whether an object is a module of torch; without torch, there is none."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers import Array, OnnxRequant, Shift, TfliteRequant, TorchRequant
+from byoc_dory.layers import Array, MulShift, OnnxRequant, Shift, TfliteRequant, TorchRequant
 from htvm.frontend.operators import Activation, Applied, Clip, Pair, Quantization
 from patterns.ops.convert import Convert
 from patterns.ops.convolution import Window, conv2d_of
@@ -184,10 +184,12 @@ class QuantizedProduct:
         return Applied(position, self.where, (source,), op, stem=Dense.kind)
 
     @cached_property
-    def _requant(self) -> Shift | TfliteRequant | OnnxRequant | TorchRequant:
+    def _requant(self) -> Shift | MulShift | TfliteRequant | OnnxRequant | TorchRequant:
         if self.fractions is not None:
-            if self._plain_shift is not None:
-                return Shift(self._plain_shift)
+            if self._shifts is not None:
+                most = max(self._shifts)
+                factors = tuple(1 << (most - shift) for shift in self._shifts)
+                return Shift(most) if len(factors) == 1 else MulShift(factors, (most,))
             ratios = np.asarray(self.ratios, "float64")
             return requantization(ratios, self.fractions, self.zero_points[1])
         onnx = self.rounding == "onnx"
@@ -197,26 +199,27 @@ class QuantizedProduct:
         return requant(multiplier, shift, self.zero_points[1])
 
     @cached_property
-    def _plain_shift(self) -> int | None:
-        """The right shift that rounds as torch does, with half of its step added; else ``None``.
+    def _shifts(self) -> tuple[int, ...] | None:
+        """The right shifts that round as torch does, with half of their steps added; else ``None``.
 
-        It rounds halves up, so there must be none: either nothing is shifted out, or the bias lies
-        between whole steps of the sum.
+        They round halves up, so there must be none: either nothing is shifted out, or the bias lies
+        between whole steps of the sum.  There is one shift, or one for each channel.
         """
-        if self.fractions is None or self.zero_points[1] or len(self.ratios) > 1:
+        if self.fractions is None or self.zero_points[1]:
             return None
-        mantissa, exponent = math.frexp(self.ratios[0])
-        shift, between = 1 - exponent, (self.fractions != 0).all()
-        whole = not self.fractions.any()
-        if mantissa != 0.5 or not 0 <= shift < 31 or not (between if shift else whole):
+        mantissas, exponents = zip(*map(math.frexp, self.ratios), strict=True)
+        shifts = 1 - np.array(exponents)
+        without_ties = np.where(shifts > 0, self.fractions != 0, self.fractions == 0)
+        exact = set(mantissas) == {0.5} and without_ties.all()
+        if not exact or shifts.min() < 0 or shifts.max() >= 31:
             return None
-        return shift
+        return tuple(shifts.tolist())
 
     @property
     def _bias(self) -> Array:
         bias = folded_bias(self.weight, self.bias, self.zero_points[0])
-        if self.fractions is not None and self._plain_shift:
-            half = 1 << (self._plain_shift - 1)
+        if self.fractions is not None and self._shifts is not None:
+            half = (1 << np.array(self._shifts)) >> 1
             bias = bias + half + np.floor(self.fractions).astype("int64")
         # Weights times activations in [-128, 127], each at its worst.
         above, below = (_sums(part(self.weight, 0)) for part in (np.maximum, np.minimum))

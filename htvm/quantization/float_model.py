@@ -1,5 +1,6 @@
 """`quantize`: an int8 model for a target, from a float network and calibration data.
 
+Networks of torch have quantizers of their own (`torch_model`).  For all others,
 onnxruntime's static quantizer adds scales and zero points to a float ONNX file.  Weights are per
 channel and symmetric, activations int8 with a zero point.  The range of an activation is the
 percentile that its calibration values stay within.  On the digits networks (`benchmarks.digits`),
@@ -22,13 +23,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from byoc_dory.errors import DependencyError, ModelError, UnsupportedError
+from byoc_dory.errors import DependencyError, InputError, ModelError
 from htvm.model import TensorInfo
 from htvm.progress import Progress
 from htvm.progress_bar import with_progress
 from htvm.public import public
 from htvm.quantization.samples import stacked_samples
-from htvm.torch_files import is_program, refuse_torch_file
+from htvm.quantization.torch_model import quantized_torch
+from htvm.torch_files import is_module, is_program, refuse_torch_file
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "str | PathLike[str] | ModelProto | Any"
 """An ``.onnx`` or ``.tflite`` file, an ``onnx.ModelProto``, a Relax IRModule as TVM's importers of
-ONNX and torch write it, or an ``ExportedProgram`` of torch."""
+ONNX and torch write it, or a module or ``ExportedProgram`` of torch."""
 
 _KEPT = 512  # largest number of samples for retargeting: it runs the network on all of them
 _QUANTIZED = ("DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
@@ -62,22 +64,23 @@ def quantize(
 ) -> Model:
     """Quantize a float network to int8 with calibration data, and retarget it.
 
-    onnxruntime's static quantizer finds scales and zero points (see the module). The resulting
-    model keeps its float inputs and outputs and the data, so that `htvm.build` uses
+    onnxruntime's static quantizer finds scales and zero points (see the module); networks of torch
+    are quantized in the target's own numbers by its quantizer (`htvm.torch`). The resulting model
+    keeps its float inputs and outputs and the data, so that `htvm.build` uses
     the data when it retargets the model for any target. The loss of accuracy from retargeting to
     ``target`` is logged here, and is part of a build's report.
 
     Args:
         model: an ``.onnx`` file, a float ``.tflite`` file (its operators: see
             `htvm.quantization.tflite_float`; inputs and outputs stay NHWC), an
-            ``onnx.ModelProto``, a ``torch.export.ExportedProgram``, or a Relax IRModule as TVM's
-            importers of these write it.
+            ``onnx.ModelProto``, a Relax IRModule as TVM's importers of these write it, or a
+            ``torch.nn.Module`` or ``torch.export.ExportedProgram``.
         target: one of `htvm.targets()`.
         data: real inputs, as many and as varied as in use (a hundred often suffice): an array ``[N,
             ...]``, arrays by input name, an iterable of samples (arrays, or dicts by input name),
             or the path of an npz or npy file.
         name: name of the model, used for C symbols; by default the file's name, or ``"model"``.
-        dimensions: sizes of named dimensions that the model leaves open, e.g. ``{"height": 32}``.
+        dimensions: sizes of named dimensions that a file leaves open, e.g. ``{"height": 32}``.
             A first dimension that is open, as exporters leave that of the batch, is 1 by default.
         limits: what reading ``model`` may take, as for `htvm.load`.
         progress: receives the stages; by default a bar on a terminal
@@ -91,7 +94,7 @@ def quantize(
         UnsupportedError: it uses an unsupported feature.
         InputError: ``data`` do not fit the model's inputs, are not finite, or there are none.
         TargetError: the target is unknown.
-        DependencyError: onnxruntime is not installed, or torch lacks its ONNX exporter.
+        DependencyError: onnxruntime is not installed, or for networks of torch the extra ``torch``.
     """
     from byoc_dory.cost import Cost
     from byoc_dory.options import TilingOptions
@@ -101,9 +104,18 @@ def quantize(
 
     progress = progress or Progress()
     resolved = resolve(target)
-    result = calibrated(
-        model, data, name=name, dimensions=dimensions, limits=limits, progress=progress
-    )
+    if is_module(model) or is_program(model):
+        if dimensions is not None:
+            raise InputError(
+                "sizes of dimensions for a network of torch",
+                where="option 'dimensions'",
+                hint="leave it out: sizes are those of the data",
+            )
+        result = quantized_torch(model, target, data, name=name, limits=limits, progress=progress)
+    else:
+        result = calibrated(
+            model, data, name=name, dimensions=dimensions, limits=limits, progress=progress
+        )
     with progress.stage("retargeting"):
         # It logs the loss of accuracy, and refuses what it does not support.
         planned = place(result.graph, resolved, Cost(resolved.soc, TilingOptions()), None)
@@ -246,8 +258,6 @@ def _as_file(model: Source, limits: Limits | None, folder: Path) -> tuple[Path, 
         from htvm.quantization.tflite_float import float_onnx
 
         model = float_onnx(source, limits)
-    if is_program(model):
-        model = _exported(model)
     if type(model).__module__.startswith("tvm.ir"):
         from htvm.frontend.relax_onnx import onnx_of
 
@@ -257,40 +267,13 @@ def _as_file(model: Source, limits: Limits | None, folder: Path) -> tuple[Path, 
             f"a {type(model).__name__} is not a float model",
             where="htvm.quantize",
             hint="give an .onnx or float .tflite file, an onnx.ModelProto, a "
-            "torch.export.ExportedProgram, or a Relax IRModule",
+            "or a Relax IRModule, or a module or program of torch",
         )
     try:
         path.write_bytes(model.SerializeToString())
     except ValueError as error:
         raise ModelError(f"the model cannot be written: {error}", where="htvm.quantize") from error
     return path, model_name
-
-
-def _exported(program: Any) -> Any:
-    """Convert a torch program to an ONNX model with torch's own exporter."""
-    try:
-        import torch
-    except ImportError as error:
-        raise _no_torch("torch") from error
-    try:
-        converted = torch.onnx.export(program, dynamo=True, verbose=False)
-    except ImportError as error:  # onnxscript, which torch needs only for this
-        raise _no_torch(getattr(error, "name", None) or "onnxscript") from error
-    except Exception as error:
-        raise UnsupportedError(
-            f"torch cannot export the program to ONNX: {error}",
-            where="htvm.quantize",
-            hint="export it with torch.onnx.export, and give the file",
-        ) from error
-    return converted.model_proto
-
-
-def _no_torch(package: str) -> DependencyError:
-    return DependencyError(
-        f"reading a torch program needs the package '{package}', which is not installed",
-        where="htvm.quantize",
-        hint="pip install torch onnxscript, or give an .onnx file",
-    )
 
 
 _log = logging.getLogger(__name__)

@@ -6,7 +6,8 @@
     prepared = htvm.torch.prepare(net, (x,), "diana.digital", training=True)
     ...                                         # the usual loop of training
     htvm.torch.freeze_scales(prepared)          # before the last epochs
-    converted = htvm.torch.convert(prepared)
+    converted = htvm.torch.convert(prepared)    # a module: its accuracy is the chip's
+    module = htvm.build(converted, "diana.digital")
 
 It needs the extra ``torch``; `import htvm` does not load it.
 """
@@ -18,6 +19,6 @@ from htvm.torch.packages import check_packages
 check_packages()
 
 from htvm.torch.quantizer import Quantizer  # noqa: E402
-from htvm.torch.training import convert, freeze_scales, prepare  # noqa: E402
+from htvm.torch.training import convert, export, freeze_scales, prepare  # noqa: E402
 
-__all__ = ["Quantizer", "convert", "freeze_scales", "prepare"]
+__all__ = ["Quantizer", "convert", "export", "freeze_scales", "prepare"]

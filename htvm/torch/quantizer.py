@@ -17,8 +17,8 @@ from torchao.quantization.pt2e.quantizer import Quantizer as TorchaoQuantizer
 
 from byoc_dory.errors import InputError, TargetError
 from byoc_dory.soc.base import Target
+from htvm.arithmetic import Arithmetic, arithmetic_of
 from htvm.public import public
-from htvm.torch.arithmetic import Arithmetic, arithmetic_of
 from htvm.torch.array import ArrayLayer, in_passes, takes
 from htvm.torch.observers import ConverterOffset, GridBias, observer_of
 from htvm.torch.specs import Specs
@@ -264,7 +264,7 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         chain = [node]
         if follower is not None and follower.target in RECTIFIERS:
             chain.append(follower)
-        if self.arithmetic.alike:
+        if self.arithmetic.scales == "power_of_two":
             self._share(node, list(node.args[:2]), found, chain)
             return
         self._annotate_real(node, found, chain)

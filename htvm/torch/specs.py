@@ -16,7 +16,7 @@ from torchao.quantization.pt2e.quantizer import (
     QuantizationSpec,
 )
 
-from htvm.torch.arithmetic import Arithmetic
+from htvm.arithmetic import Arithmetic
 from htvm.torch.observers import (
     ActivationObserver,
     ConverterObserver,

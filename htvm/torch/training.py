@@ -24,6 +24,7 @@ from torchao.quantization.pt2e.quantize_pt2e import (
 from torchao.quantization.pt2e.utils import _fuse_conv_bn_, _fuse_linear_bn_
 
 from byoc_dory.errors import InputError, ModelError, first_line
+from byoc_dory.layers import Array
 from byoc_dory.soc.base import Target
 from htvm.public import public
 from htvm.torch.observers import GridBias
@@ -126,6 +127,60 @@ def convert(prepared: Any) -> Any:
     return converted
 
 
+@public
+def export(converted: Any) -> Any:
+    """Return the program of a converted module, for one input: for `htvm.build`, or for a file.
+
+    ``torch.export.save(program, "net.pt2")`` writes it, and `htvm.load` reads that without torch.
+
+    Args:
+        converted: from `convert`, or from torchao's ``convert_pt2e``.
+
+    Raises:
+        ModelError: it is no converted module, or torch cannot export it.
+    """
+    if not is_converted(converted):
+        raise ModelError(
+            f"a {type(converted).__name__} that is not quantized",
+            where="htvm.torch.export",
+            hint="give what htvm.torch.convert returned",
+        )
+    example = []
+    for node in converted.graph.nodes:
+        if node.op == "placeholder":
+            tensor = node.meta["val"]
+            sizes = [size if isinstance(size, int) else 1 for size in tensor.shape]
+            example.append(torch.zeros(sizes, dtype=tensor.dtype))
+    return _program(converted, tuple(example), None)
+
+
+def quantized_program(module: Any, samples: Sequence[Array], target: str | Target) -> Any:
+    """Return the program of a module that was calibrated, for one input.
+
+    Args:
+        module: in reals, as for `prepare`.
+        samples: for each input, arrays ``[N, 1, ...]``.
+        target: as for `prepare`.
+
+    Raises:
+        ModelError, TargetError: as of `prepare` and `export`.
+    """
+    tensors = [torch.from_numpy(each) for each in samples]
+    prepared = prepare(module, [each[0] for each in tensors], target)
+    with torch.no_grad():
+        for sample in zip(*tensors, strict=True):
+            prepared(*sample)
+    return export(convert(prepared))
+
+
+def is_converted(module: Any) -> bool:
+    """Whether a module quantizes what it computes."""
+    return isinstance(module, torch.fx.GraphModule) and any(
+        "quantize_per" in str(node.target) or "quantize_affine" in str(node.target)
+        for node in module.graph.nodes
+    )
+
+
 def _delay_biases(prepared: Any) -> None:
     """Let biases take their value right before their layers, when the scales are those of the pass.
 
@@ -154,7 +209,9 @@ def _exported(module: Any, example_inputs: tuple[Any, ...]) -> Any:
             where="htvm.torch.prepare",
             hint="give a tuple, such as (x,)",
         )
-    copied = copy.deepcopy(module).eval()
+    copied = copy.deepcopy(module)
+    if not isinstance(module, torch.fx.GraphModule):  # which is what it was exported as
+        copied.eval()
     # A batch of one would be taken as a size that never changes.
     batches = tuple(
         each.repeat(2, *[1] * (each.ndim - 1)) if each.ndim and len(each) == 1 else each
@@ -163,10 +220,17 @@ def _exported(module: Any, example_inputs: tuple[Any, ...]) -> Any:
     open_batch = tuple({0: torch.export.Dim.AUTO} if each.ndim else None for each in batches)
     try:
         program = _program(copied, batches, open_batch)
+        if _has_open_batch(program):
+            return program.module(check_guards=False)
     except ModelError as error:
         _log.info("the batch stays that of the example: %s", error)
-        program = _program(copied, example_inputs, None)
-    return program.module(check_guards=False)
+    return _program(copied, example_inputs, None).module(check_guards=False)
+
+
+def _has_open_batch(program: Any) -> bool:
+    inputs = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
+    given = inputs[len(inputs) - len(program.graph_signature.user_inputs) :]
+    return all(not each.ndim or isinstance(each.shape[0], torch.SymInt) for each in given)
 
 
 def _program(module: Any, inputs: tuple[Any, ...], dynamic_shapes: Any) -> Any:

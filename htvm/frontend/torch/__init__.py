@@ -22,6 +22,7 @@ from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.operators import Activation, Applied
 from htvm.frontend.torch import arithmetic, elementwise, layers, moves, quantizing, recurrent
 from htvm.frontend.torch.archive import read_archive
+from htvm.frontend.torch.array import IN_PASSES, read_in_passes, with_arrays, write_in_passes
 from htvm.frontend.torch.writer import Handler, Writer
 from patterns.ops.moves.reshape import Reshape
 
@@ -42,6 +43,7 @@ HANDLERS: Mapping[str, Handler] = {
     **moves.HANDLERS,
     **quantizing.HANDLERS,
     **recurrent.HANDLERS,
+    IN_PASSES: write_in_passes,
 }
 """Handlers by operator of torch."""
 
@@ -122,19 +124,22 @@ def model_of_program(program: TorchProgram, name: str, semantics: Semantics | No
             hint=f"one of {', '.join(SEMANTICS)}",
         )
     _check_quantized(program)
+    if semantics != "tflite":
+        program = with_arrays(program)
     writer = Writer(program, HANDLERS)
     graph = writer.written()
     network = _network(graph, semantics or "torch")
     labels = _labels(network.sources, writer.modules)
     made = model_of(graph, network, name, labels)
     _log.info("%s: %d calls of torch read", program.source, len(program.nodes))
-    return made
+    return replace(made, quantized_for=plain(program.quantized_for))
 
 
 def _network(graph: OnnxGraph, semantics: Semantics) -> Network:
     if semantics == "tflite":
         return tflite_qdq.read(graph)
-    return Reader(graph, arithmetic.HANDLERS, "between quantized tensors", "torch").read()
+    handlers = {**arithmetic.HANDLERS, "InPasses": read_in_passes}
+    return Reader(graph, handlers, "between quantized tensors", "torch").read()
 
 
 def _check_quantized(program: TorchProgram) -> None:

@@ -97,6 +97,7 @@ class TorchProgram:
         constants: the parameters, buffers and constants that these read, by name.
         tensors: what the program says of each tensor.
         budget: counts what is made of it.
+        quantized_for: name of the target in whose numbers it is quantized; empty if unknown.
     """
 
     source: str
@@ -106,3 +107,4 @@ class TorchProgram:
     constants: Mapping[str, Array]
     tensors: Mapping[str, TorchTensor]
     budget: Budget
+    quantized_for: str = ""

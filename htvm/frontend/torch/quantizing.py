@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from htvm.frontend.torch.program import Ref
 from htvm.frontend.torch.writer import Call, Handler
 
 _TYPES = ("int8", "uint8")
@@ -37,11 +38,41 @@ def _quantize(call: Call) -> str:
     limits = np.iinfo(dtype)
     scale, zero = call.number("scale"), call.integer("zero_point")
     bounds = _bounds(call, dtype)
-    if bounds != (limits.min, limits.max):
+    if bounds != (limits.min, limits.max) and not _holds_already(call):
+        if source in {item.name for item in call.writer.program.inputs}:
+            # Reals that are given are integers before they are cut off, so that their range is
+            # that of an operator.
+            whole = call.node("QuantizeLinear", [source, *_step(call, dtype)])
+            source = call.node("DequantizeLinear", [whole, *_step(call, dtype)])
         # Bounds on the grid, so that what they cut off is the same.
         ends = [call.constant(np.float32(scale) * (bound - zero), "float32") for bound in bounds]
         source = call.node("Clip", [source, *ends])
     return call.node("QuantizeLinear", [source, *_step(call, dtype)])
+
+
+_MOVES = frozenset(
+    f"aten.{name}"
+    for name in (
+        "clone", "contiguous", "dropout", "expand", "flatten", "max_pool1d", "max_pool2d",
+        "permute", "relu", "reshape", "select", "slice", "squeeze", "transpose", "unflatten",
+        "unsqueeze", "view",
+    )
+)  # fmt: skip
+"""Operators whose results lie where what they read does, or at zero."""
+
+
+def _holds_already(call: Call) -> bool:
+    """Whether what is quantized was quantized alike before, and only moved since."""
+    made = {node.outputs[0]: node for node in call.writer.program.nodes}
+    source, node = call.given("input"), None
+    while isinstance(source, Ref) and (node := made.get(source.name)) is not None:
+        if node.operator not in _MOVES:
+            break
+        source = node.arguments.get("self")
+    if node is None or node.operator != "quantized_decomposed.dequantize_per_tensor":
+        return False
+    keys = ("scale", "zero_point", "quant_min", "quant_max", "dtype")
+    return all(node.arguments.get(key) == call.given(key) for key in keys)
 
 
 def _dequantize(call: Call) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from byoc_dory.errors import ModelError, UnsupportedError
@@ -120,6 +120,9 @@ def _size(item: Fields, name: str) -> int:
 
 # ------------------------------------------------------------------------------ the program
 
+TARGET = "htvm_target"
+"""Name in the state of the target in whose numbers a program is quantized, in UTF-8."""
+
 
 def program_of(
     model: Fields, source: str, constant: Callable[[str, TorchTensor], Array], budget: Budget
@@ -157,9 +160,8 @@ def program_of(
         tensor(name)
     nodes = _needed([_node(item) for item in graph.each("nodes")], outputs, source, inputs, held)
     read = {ref for node in nodes for ref in refs(node)} | set(outputs)
-    constants = {
-        name: constant(label, tensor(name)) for name, label in held.items() if name in read
-    }
+    kept = {name: label for name, label in held.items() if name in read or label == TARGET}
+    constants = {name: constant(label, tensor(name)) for name, label in kept.items()}
     for node in nodes:
         for name in node.outputs:
             tensor(name)
@@ -168,10 +170,18 @@ def program_of(
         tuple(tensor(name) for name in inputs),
         tuple(outputs),
         tuple(nodes),
-        constants,
+        {name: array for name, array in constants.items() if held[name] != TARGET},
         tensors,
         budget,
+        _target(constants, held),
     )
+
+
+def _target(constants: Mapping[str, Array], held: Mapping[str, str]) -> str:
+    """Return the name of the target that is in the state; empty if there is none."""
+    named = (array for name, array in constants.items() if held[name] == TARGET)
+    array = next(named, None)
+    return "" if array is None else array.tobytes().decode(errors="replace")
 
 
 def refs(node: TorchNode) -> Iterator[str]:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers import Array, OnnxRequant
+from byoc_dory.layers import Array, OnnxRequant, Shift
 from htvm.frontend.onnx.affine.reader import NodeReader, offset_of
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.operators import Activation, Clip, Quantization
 from patterns.op import Op
+from patterns.ops.add import Add
 from patterns.ops.broadcast import broadcast
 from patterns.ops.float32 import combine
 from patterns.ops.onnxruntime.average import OnnxSoftmax
@@ -88,6 +89,9 @@ def binary(
         op: Op = OnnxBinary(requant, clip, function, first, second, steps=reals, kernel=kind)
         if function == "add" and len(tensors) == 2 and tensors[0].shape == tensors[1].shape:
             op = OnnxAdd(requant, clip, steps=reals, kernel=kind)
+            # In one step, the sum is that of the integers, which accelerators compute, too.
+            if node.reader.rounding == "torch" and {*steps, step} == {Quantization(step.scale, 0)}:
+                op = Add(Shift(0), clip)
         return node.write(op, *tensors, step=step)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:

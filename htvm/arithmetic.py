@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from byoc_dory.errors import InputError, TargetError
@@ -22,13 +22,13 @@ class Arithmetic:
 
     Attributes:
         target: name of the target.
-        scales: ``"power_of_two"``: every scale is a power of two, no number has an offset, and
-            biases lie on grids where no result is a tie, so that torch's reals equal the target's
-            integers; ``"free"``: scales are any, as a host multiplies by them.
+        scales: ``"power_of_two"``: every scale is a power of two, that of a sum and its operands is
+            the same, no number has an offset, and biases lie on grids where no result is a tie, so
+            that torch's reals equal the target's integers; ``"free"``: scales are any, as a host
+            multiplies by them.
         activation: inclusive range of the tensors between layers.
         weight: inclusive range of weights, except of an array.
         per_channel: whether each output channel has a scale of its own.
-        alike: whether the operands of a sum and its result have one scale.
         clips: whether layers clip to any bound, as relu6 does; otherwise to 0 and their range.
         array: the in-memory array that computes the layers, if there is one.
     """
@@ -38,7 +38,6 @@ class Arithmetic:
     activation: tuple[int, int] = INT8
     weight: tuple[int, int] = (-127, 127)
     per_channel: bool = False
-    alike: bool = False
     clips: bool = False
     array: TernaryScheme | None = None
 
@@ -82,9 +81,9 @@ def arithmetic_of(target: str | Target, weight_bits: int = 8) -> Arithmetic:
                 hint="leave it out",
             )
         numbers = scheme.activation_range
-        return Arithmetic(name, "power_of_two", numbers, weight, alike=True, array=scheme)
+        return Arithmetic(name, "power_of_two", numbers, weight, array=scheme)
     if isinstance(scheme, ShiftScheme):
-        return Arithmetic(name, "power_of_two", weight=weight, alike=True)
+        return Arithmetic(name, "power_of_two", weight=weight)
     if isinstance(scheme, MulShiftScheme):
         channels = all(entry.per_channel for entry in schemes if isinstance(entry, MulShiftScheme))
         return Arithmetic(name, "power_of_two", weight=weight, per_channel=channels)
@@ -92,6 +91,33 @@ def arithmetic_of(target: str | Target, weight_bits: int = 8) -> Arithmetic:
         f"{name} has accelerators of the number scheme {scheme.name!r}",
         where="htvm.torch",
         hint="use a quantizer of your own, or a target without accelerators",
+    )
+
+
+def check_numbers(quantized_for: str, target: str | Target) -> None:
+    """Check that a target computes with the numbers that a network was quantized in.
+
+    Hosts compute with any.
+
+    Args:
+        quantized_for: name of the target whose quantizer it was; empty if unknown.
+        target: the target of a build.
+
+    Raises:
+        InputError: its accelerators compute with others.
+    """
+    resolved = resolve(target)
+    if not quantized_for or not resolved.accelerators:
+        return
+    wanted, given = arithmetic_of(resolved), arithmetic_of(quantized_for)
+    if replace(given, target=wanted.target) == wanted:
+        return
+    raise InputError(
+        f"the network was quantized for {quantized_for}, and {resolved.name} computes with other "
+        "numbers",
+        where="option 'target'",
+        hint=f"quantize it with htvm.torch.Quantizer({resolved.name!r}), or build for "
+        f"{quantized_for}",
     )
 
 
