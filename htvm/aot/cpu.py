@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -88,6 +88,7 @@ def compile_cpu(
     symbols: Symbols | None = None,
     exact: bool = True,
     pool: ConstantPool | None = None,
+    known: KnownKernels | None = None,
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
 
@@ -110,6 +111,7 @@ def compile_cpu(
         exact: whether every compiler and library must give the same numbers: then kernels call no
             mathematical functions, and no int32 value may overflow.
         pool: constants that there are already; new ones are added.
+        known: kernels that there are already, of the same arguments; new ones are added.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
@@ -136,7 +138,8 @@ def compile_cpu(
     symbols = Symbols(prefix) if symbols is None else symbols
     pool = ConstantPool() if pool is None else pool
     overlay = scarce and cores is None
-    return _Compiler(fused, symbols, kernels, cores, core, overlay, exact, pool).run()
+    known = KnownKernels() if known is None else known
+    return _Compiler(fused, symbols, kernels, cores, core, overlay, exact, pool, known).run()
 
 
 _MOST_CHARACTERS = 1 << 20
@@ -183,6 +186,21 @@ class _Geometry:
         return cls(key, operators, tuple(names), outputs, over, small)
 
 
+@dataclass(frozen=True, eq=False)
+class KnownKernels:
+    """Kernels that were compiled already, for several calls of `compile_cpu`."""
+
+    _within: dict[int | None, tuple[dict[_Geometry, Scheduled], dict[_Geometry, CpuKernel]]] = (
+        field(default_factory=dict)
+    )
+
+    def within(
+        self, room: int | None
+    ) -> tuple[dict[_Geometry, Scheduled], dict[_Geometry, CpuKernel]]:
+        """Return the schedules and kernels that were made with this room for workspaces."""
+        return self._within.setdefault(room, ({}, {}))
+
+
 def _largest_tensor(main: Any) -> int:
     """Return the bytes of the largest tensor between operators."""
     found = [*main.params, *(b.var for block in main.body.blocks for b in block.bindings)]
@@ -205,6 +223,7 @@ class _Compiler:
         overlay: bool,
         exact: bool,
         pool: ConstantPool,
+        known: KnownKernels,
     ) -> None:
         self.fused = fused
         self.exact = exact
@@ -218,8 +237,7 @@ class _Compiler:
         self.constants = _constants(fused.module)
         self.pool = pool
         self.kernels: dict[str, CpuKernel] = {}
-        self.scheduled: dict[_Geometry, Scheduled] = {}
-        self.compiled: dict[_Geometry, CpuKernel] = {}
+        self.scheduled, self.compiled = known.within(self.room)
         self.calls: list[ModelCall | Alias] = []
         self.names: dict[Var, tuple[str, ...]] = {}  # shape of a tensor, or of a tuple's fields
         self.fresh = FreshNames(pool.constants).fresh

@@ -11,7 +11,7 @@ from byoc_dory.emit.text import Symbols
 from byoc_dory.memory.arena import plan_memory, written_over
 from htvm.aot.assembler import Assembly
 from htvm.aot.constants import ConstantPool
-from htvm.aot.cpu import Kernels, compile_cpu
+from htvm.aot.cpu import Kernels, KnownKernels, compile_cpu
 from htvm.aot.program import assemble
 from htvm.aot.steps import Alias, ModelCall
 from htvm.model import TensorInfo
@@ -64,6 +64,7 @@ class RowCompiler:
     symbols: Symbols
     pool: ConstantPool
     _known: dict[str, RowKernels] = field(default_factory=dict)
+    _kernels_known: KnownKernels = field(default_factory=KnownKernels)
 
     def row(self, network: Network, unit: Unit) -> RowKernels:
         """Return what computes a row from the rows of the unit's readings."""
@@ -81,6 +82,7 @@ class RowCompiler:
             scarce=self.scarce,
             symbols=_RowSymbols(self.name, self.symbols),
             pool=self.pool,
+            known=self._kernels_known,
         )
         (result,) = code.results
         shape = tuple(int(size) for size in module["main"].ret_ty.shape)
