@@ -193,6 +193,8 @@ class Depthwise:
         scaled: pixels of blocks whose sums one call requantizes as TFLite does
             (`htvm.aot.rescale`), for filters of 3x3 at strides 1 and 2; the function's name ends in
             the block's pixels and the stride.
+        distance: of an element from an address, at most, as a constant of a load of such blocks.
+        two_rows: elements in two rows of such blocks' input, at most, as a constant of a move.
         band: channels that it reads as a whole before it writes them, where one call computes a
             band of rows with all channels, requantized as above; multiples of them only.  The
             function's name ends in the stride.
@@ -200,6 +202,8 @@ class Depthwise:
         window: rows and columns of the only filter that the function computes, with all that
             follows: whole rows of the output at strides 1 and 2, if they are requantized to int8
             as `htvm.aot.rescale` reads it and nothing else limits them.
+        narrowest: stride -> pixels of a row from which on such rows (two at stride 1, one at stride
+            2) take fewer instructions than single pixels.
         adds, least, native: as for `Products`.
 
     Raises:
@@ -211,9 +215,12 @@ class Depthwise:
     width: int = 1
     group: int = 16
     scaled: tuple[int, ...] = ()
+    distance: int = 0
+    two_rows: int = 0
     band: int = 0
     strides: tuple[int, ...] = ()
     window: tuple[int, int] | None = None
+    narrowest: Mapping[int, int] = field(default_factory=dict[int, int], hash=False)
     adds: Adds | None = field(default=None, compare=False)
     least: int = -128
     native: str = ""
@@ -431,7 +438,7 @@ VECTORS = Products(
     column=Column("int8", 16, ("htvm_rows_window", "", "htvm_rows_windows"), whole=True),
     adds=_all_products,
 )
-NINES = Depthwise("htvm_nines", width=9, window=(3, 3), adds=_all_products)
+NINES = Depthwise("htvm_nines", width=9, window=(3, 3), narrowest={1: 4, 2: 7}, adds=_all_products)
 TAPS = Depthwise("htvm_taps_sum", width=2, adds=_pairs_of_16_bits, least=-127)
 
 # For cores with vectors of any length (RISC-V), output channels are side by side in a vector, and
@@ -458,7 +465,9 @@ CHANNEL_TAPS = Depthwise("htvm_vectors_sums", group=0, adds=_all_products)
 
 _FOUR_PIXELS = Depthwise(pixels=4, native="htvm_native_depthwise")
 BAND = Depthwise("htvm_band_", band=4, strides=(1,), width=3, adds=_all_products)
-THREE_BY_THREE = Depthwise("htvm_depthwise_", scaled=(3, 4, 5), adds=_all_products)
+THREE_BY_THREE = Depthwise(
+    "htvm_depthwise_", scaled=(3, 4, 5), distance=4095, two_rows=65_535, adds=_all_products
+)
 # With the DSP extension all sums of five pixels stay in registers (of six, MobileNet's do not).
 _FIVE_PIXELS = replace(_FOUR_PIXELS, pixels=5)
 

@@ -65,10 +65,6 @@ def schedule_depthwise(
     return _some_pixels(sch, *blocks, func, how)
 
 
-_LEAST_WIDTH = {1: 4, 2: 7}
-"""Stride -> pixels of a row from which on two rows, or one, are fewer instructions than pixels."""
-
-
 def _whole_rows(
     sch: s_tir.Schedule,
     conv: Any,
@@ -97,7 +93,7 @@ def _whole_rows(
         return None
     stride = _stride(sch, conv)
     rows, span = {1: 2, 2: 1}.get(stride, 0), (width - 1) * stride + window[1]
-    if not rows or height < rows or width < _LEAST_WIDTH[stride] or span > pitch:
+    if not rows or height < rows or width < how.narrowest[stride] or span > pitch:
         return None
     quads = 4 * (width * stride + 2) * channels
     largest = max(bytes_of(func.params[at]) for at in (0, -1))
@@ -169,13 +165,6 @@ def _some_pixels(
     return Scheduled(overlap_tiles(sch.mod["main"]), note, native=native)
 
 
-_LARGEST_DISTANCE = 4095
-"""Of an element from an address, as a constant of a load."""
-
-_LARGEST_ROWS = 65_535
-"""Elements in two rows, as a constant of a move."""
-
-
 def _requantized(
     sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, constants: Constants, how: Depthwise
 ) -> Scheduled | None:
@@ -199,7 +188,7 @@ def _requantized(
         return None
     px = _pixels(extent(sch, x), widths)
     farthest = ((px - 1) * stride + 2) * channels
-    if farthest > _LARGEST_DISTANCE or 2 * shape[2] * channels > _LARGEST_ROWS:
+    if farthest > how.distance or 2 * shape[2] * channels > how.two_rows:
         return None
     xb, xi = sch.split(x, [None, px])
     sch.reorder(y, xb, c, xi)

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
 
 
+_POOLED = 1 << 8
+"""Pixels of a window at most: the sum of so many int8 has 16 bits."""
+
+
 def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0, pools: int = 0) -> Scheduled:
     """Inline element-wise blocks, and compute each sum where its value is used.
 
@@ -67,7 +71,7 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0, pools: int 
 def _pool(sch: s_tir.Schedule, lanes: int, channels: int) -> Scheduled | None:
     """Sum windows of int8 with channels last, all channels of a pixel at once; ``None`` if others.
 
-    At most 256 pixels, whose sum has 16 bits.
+    At most `_POOLED` pixels.
     """
     blocks = anchor(sch, 6, 4)
     if blocks is None:
@@ -80,7 +84,7 @@ def _pool(sch: s_tir.Schedule, lanes: int, channels: int) -> Scheduled | None:
     added = isinstance(total, tirx.Add) and isinstance(getattr(total.b, "value", None), TensorLoad)
     if not added or str(source.ty.dtype) != "int8" or extent(sch, c) < 4:
         return None
-    if extent(sch, ry) * extent(sch, rx) > 256:
+    if extent(sch, ry) * extent(sch, rx) > _POOLED:
         return None
     *_, last = total.b.value.indices
     if not last.same_as(sch.get(sums).iter_vars[3].var):
