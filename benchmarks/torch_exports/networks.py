@@ -181,7 +181,10 @@ class Vit(nn.Module):
         super().__init__()
         self.patches = nn.Conv2d(3, 32, 4, stride=4)
         self.places = nn.Parameter(torch.randn(1, 16, 32) * 0.1)
-        layer = nn.TransformerEncoderLayer(32, 4, 64, activation="gelu", batch_first=True)
+        # Training does not switch off an attention's dropout in the exported graph.
+        layer = nn.TransformerEncoderLayer(
+            32, 4, 64, dropout=0.0, activation="gelu", batch_first=True
+        )
         self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         self.head = nn.Linear(32, 10)
 
@@ -195,7 +198,7 @@ class Encoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+        self.layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layer(x)

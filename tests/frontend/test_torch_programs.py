@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 import htvm
-from htvm.errors import InputError, ModelError, UnsupportedError
+from htvm.errors import HtvmError, InputError, ModelError, UnsupportedError
 from tests.frontend.torch_archives import Program, Type, archive, described, small
 from tests.reference.interpreter import interpret
 
@@ -336,3 +338,73 @@ def test_layers_may_stay_in_reals(tmp_path: Path) -> None:
     wanted = (quantize(q.mean(-1), 1 / 20, 5) - 5) * np.float32(1 / 20)
     made = computed(loaded(program, tmp_path), given.astype("float32"))
     assert np.abs(made - wanted).max() < 1e-6
+
+
+def test_torchaos_own_forms_are_the_same(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    weight, scales = rng.integers(-127, 128, (3, 4)).astype("int8"), rng.uniform(0.001, 0.02, 3)
+    given = rng.normal(0, 1, (1, 4)).astype("float32")
+    results = []
+    for affine in (True, False):
+        program = Program()
+        x = program.input("x", (1, 4))
+        if affine:
+            parts = {
+                "scale": program.parameter("s", np.asarray(0.03, "float32")),
+                "zero_point": program.parameter("z", np.asarray(4, "int32")),
+                "block_size": (1, 4),
+            }
+            x = program.call(
+                "torchao.quantize_affine.default", (1, 4), "int8", input=x,
+                output_dtype=Type("int8"), quant_min=-128, quant_max=127, **parts,
+            )  # fmt: skip
+            x = program.call(
+                "torchao.dequantize_affine.default", (1, 4), input=x, input_dtype=Type("int8"),
+                output_dtype=Type("float32"), **parts,
+            )  # fmt: skip
+            w = program.call(
+                "torchao.dequantize_affine.default", (3, 4), input=program.parameter("w", weight),
+                scale=program.parameter("ws", scales.astype("float32")), block_size=(1, 4),
+                zero_point=None, input_dtype=Type("int8"), output_dtype=Type("float32"),
+            )  # fmt: skip
+        else:
+            x = program.quantized(x, float(np.float32(0.03)), 4)
+            w = program.weights("w", weight, scales)
+        y = program.call("aten.linear.default", (1, 3), input=x, weight=w)
+        program.outputs.append(program.quantized(y, 0.02, 0).name)
+        results.append(computed(loaded(program, tmp_path), given))
+    assert (results[0] == results[1]).all()
+
+
+# ------------------------------------------------------------------------------ mutations
+
+VALUES: list[Any] = [None, 0, -1, 2**63, 1e308, "", "x", [], {}, True, [0, 0], {"as_int": 3}, 2**31]
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    found = []
+    for key, item in items:
+        found.append((*place, key))
+        if isinstance(item, dict | list):
+            found += _places(item, (*place, key))
+    return found
+
+
+@pytest.mark.parametrize("entry", ["models/model.json", "data/weights/model_weights_config.json"])
+def test_mutations_are_read_or_answered(entry: str, tmp_path: Path) -> None:
+    rng, path = random.Random(len(entry)), tmp_path / "net.pt2"
+    places = _places(json.loads(ENTRIES[entry]))
+    for _ in range(60):
+        content = json.loads(ENTRIES[entry])
+        *above, last = rng.choice(places)
+        item = content
+        for key in above:
+            item = item[key]
+        if rng.random() < 0.2:
+            del item[last]
+        else:
+            item[last] = rng.choice(VALUES)
+        path.write_bytes(archive({**ENTRIES, entry: json.dumps(content).encode()}))
+        with contextlib.suppress(HtvmError):
+            htvm.load(path)

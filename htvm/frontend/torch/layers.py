@@ -125,6 +125,8 @@ def _adaptive_pool(call: Call, axes: int, *, maximum: bool = False) -> str:
     source, sizes = _batched(call, axes), call.shape()[2:]
     call.ignore("output_size")
     wanted = call.result()[2:]  # a size that is not given stays
+    if len(wanted) != axes or min(wanted) < 1:
+        raise call.torch.damaged(f"a pool of {list(sizes)} to {list(wanted)}")
     if set(wanted) == {1}:
         return call.node("GlobalMaxPool" if maximum else "GlobalAveragePool", [source])
     if any(size % made for size, made in zip(sizes, wanted, strict=True)):
@@ -201,8 +203,13 @@ def _attention(call: Call) -> str:
     """Write scaled dot-product attention as its products and softmax."""
     if call.given("attn_mask") is not None or call.flag("is_causal"):
         raise call.torch.unsupported("attention with a mask", "attention over all positions")
-    if call.number("dropout_p", 0.0) or call.flag("enable_gqa"):
-        raise call.torch.unsupported("attention with dropout or grouped queries", "eval mode")
+    if call.number("dropout_p", 0.0):
+        raise call.torch.unsupported(
+            "attention that drops out at random, as exported for training",
+            "make the attention with dropout=0 before exporting it for training",
+        )
+    if call.flag("enable_gqa"):
+        raise call.torch.unsupported("attention with grouped queries", "as many keys as queries")
     rank = len(call.shape("query"))
     perm = (*range(rank - 2), rank - 1, rank - 2)
     scale = call.number("scale", 1 / math.sqrt(call.shape("query")[-1]))

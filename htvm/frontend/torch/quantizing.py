@@ -10,6 +10,7 @@ from htvm.frontend.torch.program import Ref
 from htvm.frontend.torch.writer import Call, Handler
 
 _TYPES = ("int8", "uint8")
+_WEIGHTS = ("int8", "uint8", "int16", "int32")  # those of biases among them
 
 
 def _step(call: Call, dtype: str) -> tuple[str, str]:
@@ -82,8 +83,7 @@ def _dequantize(call: Call) -> str:
     constant = call.array("input")
     if constant is not None and constant.dtype.name != dtype:
         raise call.torch.damaged(f"{constant.dtype} dequantized as {dtype}")
-    if dtype not in ("int8", "uint8", "int16", "int32"):
-        raise call.torch.unsupported(f"a quantized tensor of type {dtype}", "int8 or uint8")
+    _check_type(call, dtype)
     return call.node("DequantizeLinear", [call.tensor("input"), *_step(call, dtype)])
 
 
@@ -91,6 +91,7 @@ def _dequantize_per_channel(call: Call) -> str:
     dtype, data = call.text("dtype", ""), call.array("input")
     call.ignore("quant_min", "quant_max")
     _check_result(call)
+    _check_type(call, dtype)
     if data is None:
         raise call.torch.unsupported(
             "an activation with a scale for each channel", "per channel is for weights"
@@ -109,6 +110,11 @@ def _dequantize_per_channel(call: Call) -> str:
     return call.node("DequantizeLinear", [call.tensor("input"), *parts], axis=axis)
 
 
+def _check_type(call: Call, dtype: str) -> None:
+    if dtype not in _WEIGHTS:
+        raise call.torch.unsupported(f"a quantized tensor of type {dtype}", "int8 or uint8")
+
+
 def _check_result(call: Call) -> None:
     made = call.text("out_dtype", "float32")
     if made != "float32":
@@ -122,6 +128,62 @@ def _dynamic(call: Call) -> str:
     )
 
 
+# ------------------------------------------------------------------------------ torchao's forms
+
+
+def _parameters(call: Call, dtype: str) -> tuple[list[str], int | None]:
+    """Return the names of scales and zero points, and their axis; ``None`` if there is one.
+
+    Blocks as large as the tensor have one scale; blocks of one element along one axis, a scale for
+    each of its channels.
+    """
+    shape, block = call.shape("input"), call.integers("block_size")
+    scales, zeros = call.array("scale"), call.array("zero_point")
+    if scales is None or (zeros is None and call.has("zero_point")):
+        raise call.torch.unsupported("scales that are computed at run time", "quantize statically")
+    zeros = np.zeros(scales.size, "int64") if zeros is None else zeros.astype("int64")
+    parted = [axis for axis, pair in enumerate(zip(shape, block, strict=False)) if len({*pair}) > 1]
+    if len(block) != len(shape) or len(parted) > 1 or any(block[axis] != 1 for axis in parted):
+        raise call.torch.unsupported(
+            f"blocks of {list(block)} of a tensor of {list(shape)}",
+            "one scale, or one for each channel",
+        )
+    count, limits = (shape[parted[0]] if parted else 1), np.iinfo(dtype)
+    if scales.size != count or zeros.size != count:
+        raise call.torch.damaged(f"{scales.size} scales and {zeros.size} zero points for {count}")
+    if not limits.min <= zeros.min() <= zeros.max() <= limits.max:
+        raise call.torch.unsupported("zero points that the type does not hold", "smaller ones")
+    sizes = (count,) if parted else ()
+    parts = call.constant(scales.reshape(sizes), "float64"), zeros.reshape(sizes)
+    return [parts[0], call.constant(parts[1], dtype)], parted[0] if parted else None
+
+
+def _quantize_affine(call: Call) -> str:
+    dtype = call.text("output_dtype", "")
+    if dtype not in _TYPES:
+        raise call.torch.unsupported(f"activations of type {dtype}", " or ".join(_TYPES))
+    limits = np.iinfo(dtype)
+    if _bounds(call, dtype) != (limits.min, limits.max):
+        raise call.torch.unsupported("activations of fewer bits than their type", "the whole type")
+    parameters, axis = _parameters(call, dtype)
+    if axis is not None:
+        raise call.torch.unsupported("an activation with several scales", "one")
+    return call.node("QuantizeLinear", [call.tensor("input"), *parameters])
+
+
+def _dequantize_affine(call: Call) -> str:
+    dtype = call.text("input_dtype", "")
+    call.ignore("quant_min", "quant_max")
+    _check_type(call, dtype)
+    if call.text("output_dtype", "float32") != "float32":
+        raise call.torch.unsupported(f"a result of type {call.given('output_dtype')}", "float32")
+    parameters, axis = _parameters(call, dtype)
+    if axis is not None and call.array("input") is None:
+        raise call.torch.unsupported("an activation with several scales", "one")
+    more = {} if axis is None else {"axis": axis}
+    return call.node("DequantizeLinear", [call.tensor("input"), *parameters], **more)
+
+
 HANDLERS: Mapping[str, Handler] = {
     "quantized_decomposed.choose_qparams": _dynamic,
     "quantized_decomposed.choose_qparams_per_token": _dynamic,
@@ -131,5 +193,7 @@ HANDLERS: Mapping[str, Handler] = {
     "quantized_decomposed.dequantize_per_tensor": _dequantize,
     "quantized_decomposed.quantize_per_tensor": _quantize,
     "torchao.choose_qparams_affine": _dynamic,
+    "torchao.dequantize_affine": _dequantize_affine,
+    "torchao.quantize_affine": _quantize_affine,
 }
 """Handlers by operator."""

@@ -88,7 +88,7 @@ def _plain(layer: _Layer, given: str, state: _State, op: str) -> _State:
     return (layer.call.node(op, [layer.pair("Add", given, layer.gates(state[0]))]),)
 
 
-def _recurrent(call: Call, step: _Step, states: int) -> Sequence[str]:
+def _recurrent(call: Call, step: _Step, states: int, gates: int) -> Sequence[str]:
     shape, biased = call.shape("input"), call.flag("has_biases", default=True)
     layers, both = call.integer("num_layers", 1), call.flag("bidirectional")
     if call.flag("train") and call.number("dropout", 0.0):
@@ -111,12 +111,10 @@ def _recurrent(call: Call, step: _Step, states: int) -> Sequence[str]:
         for direction in range(directions):
             at = number * directions + direction
             own = params[at * each : (at + 1) * each]
-            size = call.writer.constants[own[1]].shape[1] if own[1] in call.writer.constants else 0
-            if not size:
-                raise call.torch.unsupported("weights that are computed", "constant ones")
+            size = _size(call, own, gates)
             layer = _Layer(call, own[1], own[3] if biased else "", size)
             given = call.node("Gemm", [rows, own[0], *own[2:3]], transB=1)
-            state = tuple(_row(call, name, at) for name in first)
+            state = tuple(_row(call, name, at, size) for name in first)
             steps = range(count)[:: -1 if direction else 1]
             made: dict[int, str] = {}
             for place in steps:
@@ -136,21 +134,41 @@ def _recurrent(call: Call, step: _Step, states: int) -> Sequence[str]:
 
 def _first(call: Call, states: int) -> list[str]:
     """Return the names of the states before the first step, ``[layers, 1, H]``."""
-    return call.tensors("hx") if states > 1 else [call.tensor("hx")]
+    found = call.tensors("hx") if states > 1 else [call.tensor("hx")]
+    if len(found) != states:
+        raise call.torch.damaged(f"{len(found)} first states", f"{states}")
+    return found
 
 
-def _row(call: Call, name: str, at: int) -> str:
+def _size(call: Call, own: Sequence[str], gates: int) -> int:
+    """Return H, which the weights and biases of one direction must agree on."""
+    values = [call.writer.constants.get(name) for name in own]
+    shapes = [value.shape for value in values if value is not None]
+    if len(shapes) != len(own):
+        raise call.torch.unsupported("weights that are computed", "constant ones")
+    size = shapes[1][-1] if shapes[1] else 0
+    rows = gates * size
+    if not size or shapes[1] != (rows, size) or shapes[0][:1] != (rows,) or len(shapes[0]) != 2:
+        raise call.torch.damaged(f"weights of shapes {[list(shape) for shape in shapes]}")
+    if any(shape != (rows,) for shape in shapes[2:]):
+        raise call.torch.damaged(f"biases of shapes {[list(shape) for shape in shapes[2:]]}")
+    return size
+
+
+def _row(call: Call, name: str, at: int, size: int) -> str:
     """Return the state of one layer and direction, ``[1, H]``."""
     constant = call.writer.constants.get(name)
     if constant is None:
         raise call.torch.unsupported("a first state that is computed", "a constant one")
+    if constant.ndim != 3 or at >= len(constant) or constant[at].size != size:
+        raise call.torch.damaged(f"a first state of shape {list(constant.shape)}")
     return call.constant(constant[at].reshape(1, -1), "float32")
 
 
 HANDLERS: Mapping[str, Handler] = {
-    "aten.gru": partial(_recurrent, step=_gru, states=1),
-    "aten.lstm": partial(_recurrent, step=_lstm, states=2),
-    "aten.rnn_relu": partial(_recurrent, step=partial(_plain, op="Relu"), states=1),
-    "aten.rnn_tanh": partial(_recurrent, step=partial(_plain, op="Tanh"), states=1),
+    "aten.gru": partial(_recurrent, step=_gru, states=1, gates=3),
+    "aten.lstm": partial(_recurrent, step=_lstm, states=2, gates=4),
+    "aten.rnn_relu": partial(_recurrent, step=partial(_plain, op="Relu"), states=1, gates=1),
+    "aten.rnn_tanh": partial(_recurrent, step=partial(_plain, op="Tanh"), states=1, gates=1),
 }
 """Handlers by operator."""
