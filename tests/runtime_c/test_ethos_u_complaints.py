@@ -253,3 +253,25 @@ def test_every_byte_of_the_result(lib: ctypes.CDLL) -> None:
     assert npu.run(average().payload()).status == DONE
     assert (npu.regions[1][0x400:0x600] == data).all()
     assert not npu.regions[1][0x600:].any()
+
+
+def test_behind_the_driver(lib: ctypes.CDLL) -> None:
+    """One NPU; every region has a size; the first complaint is kept."""
+    lib.ethosu_reserve_driver.restype = ctypes.c_void_p
+    lib.htvm_ethos_u_complaint.restype = ctypes.c_char_p
+    driver = ctypes.c_void_p(lib.ethosu_reserve_driver())
+    assert driver.value is not None
+    assert lib.ethosu_reserve_driver() is None
+    memory, stream = aligned(SIZE), aligned(average().payload())
+    base = (ctypes.c_uint64 * 2)(0, memory.ctypes.data)
+    size = (ctypes.c_size_t * 2)(0, SIZE)
+    words = ctypes.c_void_p(stream.ctypes.data)
+    assert lib.ethosu_invoke_v3(driver, words, stream.size, base, size, 2, None) == 0
+    assert lib.htvm_ethos_u_complaint() is None
+    assert lib.ethosu_invoke_v3(driver, words, stream.size, base, None, 2, None) == -1
+    assert lib.ethosu_invoke_v3(driver, words, 8, base, size, 2, None) == -1
+    assert b"regions need bases and sizes" in lib.htvm_ethos_u_complaint()
+    assert lib.ethosu_invoke_v3(None, words, stream.size, base, size, 2, None) == -1
+    lib.ethosu_release_driver(driver)
+    assert lib.ethosu_reserve_driver() == driver.value
+    lib.ethosu_release_driver(driver)

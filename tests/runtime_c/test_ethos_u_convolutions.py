@@ -286,9 +286,33 @@ def test_streams_that_end_early(lib: ctypes.CDLL) -> None:
         return npu.run(new.tobytes()).complaint
 
     assert complaint({}) == ""
+    floats = register(0x0124) - 1
+    assert "ACC_FORMAT = 2: the model knows" in complaint({floats: 0x0124 | 2 << 16})
     length = register(0x4021)
     assert "the weight stream of 16 B (WEIGHT_LENGTH) ends within" in complaint({length: 16})
     assert "SCALE_LENGTH = 0" in complaint({register(0x4023): 0})
     damaged = bytearray(constants)
     damaged[9] = 64
     assert "the scale of channel 0 has the shift 64" in complaint({}, bytes(damaged))
+
+
+@pytest.mark.parametrize(("bits", "fits"), [(8, False), (16, True)])
+def test_accumulators_that_overflow(lib: ctypes.CDLL, bits: int, fits: bool) -> None:
+    """Sums of 32 bits with operands of 8; Vela gives operands of 16 bits 40."""
+    api, rng = vela(), np.random.default_rng(7)
+    case = Case(
+        depthwise=False, size=(1, 1), channels=(70_000 if bits == 8 else 300, 8), kernel=(1, 1),
+        stride=(1, 1), dilation=(1, 1), padding=(0, 0, 0, 0), upscale=0, bits=bits,
+        bricks=(False, False), zeros=(127 if bits == 8 else 0, 0), part_kernel=False,
+        rounding="TFL", accelerator="ethos-u55-128",
+    )  # fmt: skip
+    count = min(case.channels[0], 65_536)
+    weights = np.full((8, 1, 1, count), 255, np.int16)
+    scales = bytes(api.npu_encode_bias(np.int64(0), 1 << 30, 60)) * 8
+    made = stream(api, case, (1, 1, count), weights, scales, rng)
+    assert made is not None
+    npu = EthosU(lib, {0: aligned(made[1]), 1: aligned(REGION)})
+    npu.regions[1][: count * bits // 8] = 0x80  # the least of 8 bits, a low number of 16
+    result = npu.run(made[0])
+    assert (result.status == DONE) == fits, result
+    assert fits or "does not fit into the accumulators" in result.complaint

@@ -13,6 +13,7 @@ typedef struct {
     ethos_u_stream_t stream; /* at the block's first weight */
     const uint8_t *scales;
     bool depthwise, wide;          /* wide: operands of 16 bits */
+    int64_t most;                  /* that an accumulator holds, or the least less one, negated */
     uint32_t taps, depth;          /* operands of a result: taps of so many channels */
     uint32_t first, count;         /* output channels that are computed */
     int16_t *weights;
@@ -144,9 +145,10 @@ static scale_t scale_of(const convolution_t *conv, uint32_t c)
     };
 }
 
-static void compute_pixel(const convolution_t *conv, uint32_t y, uint32_t x, const scale_t *scales)
+static bool compute_pixel(const convolution_t *conv, uint32_t y, uint32_t x, const scale_t *scales)
 {
     int64_t values[ETHOS_U_CHUNK];
+    bool fits = true;
     for (uint32_t tap = 0; tap < conv->taps; ++tap) {
         load_tap(conv, y, x, tap);
     }
@@ -155,6 +157,7 @@ static void compute_pixel(const convolution_t *conv, uint32_t y, uint32_t x, con
         sum_products(conv, c, count, values);
         for (uint32_t i = 0; i < count; ++i) {
             const scale_t *const scale = &scales[c + i];
+            fits = fits && values[i] <= conv->most && values[i] >= -conv->most - 1;
             const int64_t sum = values[i] + scale->bias;
             values[i] = conv->output.global_scale
                             ? ethos_u_global_scale(&conv->output, sum)
@@ -163,6 +166,11 @@ static void compute_pixel(const convolution_t *conv, uint32_t y, uint32_t x, con
         }
         ethos_u_store(&conv->output, y, x, conv->first + c, count, values);
     }
+    return fits || !conv->npu->call->checked ||
+           ethos_u_complain(conv->npu, HTVM_ETHOS_U_BAD_STREAM,
+                            "a sum of products at row %u, column %u of the OFM does not fit into "
+                            "the accumulators of ACC_FORMAT",
+                            y, x);
 }
 
 /* ---- weights and blocks ---- */
@@ -222,7 +230,9 @@ static bool compute_channels(convolution_t *conv, uint32_t block, size_t operand
     }
     for (uint32_t y = 0; y < conv->output.map.height; ++y) {
         for (uint32_t x = 0; x < conv->output.map.width; ++x) {
-            compute_pixel(conv, y, x, scales);
+            if (!compute_pixel(conv, y, x, scales)) {
+                return false;
+            }
         }
     }
     return true;
@@ -339,6 +349,12 @@ static bool read_constants(convolution_t *conv, ethos_u_access_t *access)
 static bool check_operands(convolution_t *conv)
 {
     const ethos_u_map_t *const ifm = &conv->ifm;
+    const uint32_t format = ethos_u_get(conv->npu, ETHOS_U_ACC_FORMAT);
+    conv->most = (INT64_C(1) << (format == 0 ? 31 : 39)) - 1;
+    if (format > 1) {
+        return ethos_u_complain(conv->npu, HTVM_ETHOS_U_BAD_STREAM,
+                                "ACC_FORMAT = %u: the model knows 32 and 40 bits", format);
+    }
     if (ifm->element == 4) {
         return ethos_u_complain(conv->npu, HTVM_ETHOS_U_BAD_STREAM,
                                 "IFM_PRECISION: convolutions take 8 and 16 bits");
