@@ -11,8 +11,9 @@ from htvm.aot.intrinsics import BAND
 from htvm.aot.schedules import depthwise
 from htvm.firmware.user_compiler import user_compiler
 from tests.aot.cpu import native
-from tests.aot.cpu.modules import conv_case
+from tests.aot.cpu.modules import conv_case, int8
 from tests.aot.cpu.on_the_core import on_the_core
+from tests.aot.cpu.test_overlay import Call
 from tests.aot.cpu.test_scaled import CORE, NO_PADDING, check_natively, check_on_the_core
 from tests.tools import tool
 
@@ -87,6 +88,24 @@ def test_bands_need_room(monkeypatch):
     assert "htvm_band_" not in native.source_of(native.compiled(module, "net", "dsp"))
     monkeypatch.setattr(cpu, "_largest_tensor", lambda main: 1 << 20)
     assert "htvm_band_1(" in native.source_of(native.compiled(module, "net", "dsp"))
+
+
+@pytest.mark.parametrize("rows", [2, 3, 6])
+def test_a_band_over_its_input(rows, tmp_path, compiler, monkeypatch):
+    """At the distance that the kernel promises, and not at one much smaller."""
+    in_bands(monkeypatch, rows)
+    case = conv_case(12, 8, 8, 8, (3, 3), (1, 1), (1, 1, 1, 1), "tflite", 8)
+    code = native.compiled(case.module, "net", "dsp")
+    call = code.calls[-1]
+    kernel = next(each for each in code.kernels if each.symbol == call.target)
+    (overlay,) = kernel.overlays
+    function = getattr(native.library([code], tmp_path, compiler), kernel.symbol)
+    function.restype = None
+    data = int8(np.random.default_rng(rows), *kernel.params[0][2])
+    arguments = [data, *(code.constants[name].data for name in call.inputs[1:])]
+    made = Call(function, arguments, call.outputs[0].bytes, kernel.workspaces)
+    np.testing.assert_array_equal(made.over(0, -overlay.below), made.apart())
+    assert not np.array_equal(made.over(0, -(overlay.below // 4)), made.apart())
 
 
 def test_rows_of_a_band():
