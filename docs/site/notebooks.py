@@ -7,6 +7,7 @@ changed since; `make docs` does so.  A site that is built without this shows the
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import re
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 STORED = ROOT / "notebooks"
 EXECUTED = ROOT / "build" / "notebooks"
 _LIMIT = 900  # seconds of one cell
+_NEEDS = {"11_train_for_the_chip": "torch"}  # packages of extras, without which one is not executed
 _NOT_RUN = "*The code of the notebook; `make docs` shows what it prints and draws, too.*\n\n"
 
 
@@ -73,6 +75,10 @@ def execute() -> None:
     EXECUTED.mkdir(parents=True, exist_ok=True)
     for path in sorted(STORED.glob("*.ipynb")):
         if _executed(path) is not None:
+            continue
+        package = _NEEDS.get(path.stem)
+        if package is not None and importlib.util.find_spec(package) is None:
+            sys.stderr.write(f"not executing {path.name}, which needs {package}\n")
             continue
         sys.stderr.write(f"executing {path.name}\n")
         notebook = nbformat.read(path, as_version=4)

@@ -13,6 +13,8 @@ FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 # Run every day; the others are for those who do not wait.
 QUICK = ("01_quick_start.ipynb",)
+# Packages of extras that not every environment has.
+NEEDS = {"11_train_for_the_chip.ipynb": "torch"}
 SECONDS = 300  # of one cell, on a busy machine
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 
@@ -27,6 +29,8 @@ def read(name: str) -> dict[str, Any]:
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in NOTEBOOKS],
 )
 def test_a_notebook_runs(name: str) -> None:
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name], reason=f"needs the extra {NEEDS[name]}")
     import nbclient
     import nbformat
 
