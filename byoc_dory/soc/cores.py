@@ -33,6 +33,25 @@ class HostCost:
 
 
 @dataclass(frozen=True)
+class RowCost:
+    """Rough instructions that rows take beside their products, by which chains of rows are chosen.
+
+    Attributes:
+        call: of calling a row's kernel.
+        byte: per byte that is copied or moved.
+        idle_mac: per multiply-accumulate of a pixel that a block of several computes for nothing.
+    """
+
+    call: float
+    byte: float
+    idle_mac: float
+
+
+ROW_COST = RowCost(call=70, byte=0.6, idle_mac=1.0)
+"""Counted in the emulator of a Cortex-M4; other cores choose by the same proportions."""
+
+
+@dataclass(frozen=True)
 class CoreTiming:
     """Timing of an in-order core that issues one instruction per cycle and has a scoreboard.
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import CapacityError, UnsupportedError
 from byoc_dory.memory.arena import ALIGNMENT, live_bytes
+from byoc_dory.soc.cores import ROW_COST
 from byoc_dory.work import Work
 from htvm.aot.chains.chain import Chain, chain_of
 from htvm.aot.chains.emit import chain_kernel, program_of, state_bytes
@@ -41,10 +42,6 @@ _STAGES = 255
 
 _TRIES = 8
 """Plans of the arena at most; it may have gaps that the sums of bytes do not show."""
-
-# Instructions, estimated from a Cortex-M4: of calling a row's kernel, per byte that is moved, and
-# per multiply-accumulate of a pixel that a block of two pixels computes for nothing.
-_CALL, _BYTE, _MAC = 70, 0.6, 1.0
 
 
 def by_rows(
@@ -264,7 +261,7 @@ class _Planner:
         steps = [self._steps[id(call)] for call in (*pads, *unit.calls)]
         moved = sum(value.bytes for call in pads for value in call.outputs)
         return _Segment(
-            number, number + 1, None, max(self._live[step] for step in steps), _BYTE * moved
+            number, number + 1, None, max(self._live[step] for step in steps), ROW_COST.byte * moved
         )
 
     def _pads(self, calls: Sequence[ModelCall]) -> list[ModelCall]:
@@ -280,7 +277,8 @@ class _Planner:
                 macs = sum(call.macs for call in unit.calls)
                 wasted += macs * (-(-width // 2) * 2 / width - 1)
         moved = chain.moved + chain.copied
-        cost = _CALL * len(chain.order) + _BYTE * moved + _MAC * wasted
+        cost = ROW_COST.call * len(chain.order)
+        cost += ROW_COST.byte * moved + ROW_COST.idle_mac * wasted
         return _Segment(*chain.units, chain, self._bytes(chain), cost)
 
     def _bytes(self, chain: Chain) -> int:
