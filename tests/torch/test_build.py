@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,15 @@ def test_every_layer_with_weights_is_on_the_array() -> None:
     assert kinds == ["AnalogConv2d", "AnalogConv2d", "AnalogConv2d", "AnalogDense"]
     names = [node.name for node in model.graph.in_order if node.layer is not None]
     assert names == ["conv1", "conv2", "conv3", "dense"]
+
+
+def test_other_numbers_are_no_layer_of_an_array() -> None:
+    module = copy.deepcopy(converted(Chain, "diana.analog"))
+    name = next(name for name, _ in module.named_buffers() if name.endswith("_bias_on_grid"))
+    module.get_buffer(name).mul_(1.001)
+    graph = htvm.load(module).graph
+    kinds = [type(node.op).__name__ for node in graph.in_order if node.layer is not None]
+    assert kinds.count("AnalogConv2d") == 2 and "Conv2d" in kinds
 
 
 def test_passes_become_one_layer() -> None:

@@ -19,7 +19,7 @@ from byoc_dory.layers import AnalogRequant, Array
 from htvm.frontend.onnx.affine.reader import NodeReader
 from htvm.frontend.onnx.affine.values import Quantized, Value
 from htvm.frontend.operators import Quantization
-from htvm.frontend.torch.program import Ref, TorchNode, TorchProgram
+from htvm.frontend.torch.program import Ref, TorchNode, TorchProgram, TorchTensor
 from htvm.frontend.torch.serialized import refs
 from htvm.frontend.torch.writer import Call
 from patterns.ops.analog.products import AnalogConv2d, AnalogDense
@@ -66,7 +66,7 @@ def with_arrays(program: TorchProgram) -> TorchProgram:
     for node in program.nodes:
         if node.operator == _QUANTIZE:
             try:
-                replaced[node.outputs[0]] = _Finder(made, constants).layer(node)
+                replaced[node.outputs[0]] = _Finder(made, program.tensors, constants).layer(node)
             except _No:
                 continue
     if not replaced:
@@ -90,11 +90,17 @@ class _Finder:
 
     Args:
         made: node by the name of its result.
+        shapes: what the program says of its tensors.
         constants: those of the program, to which those of the layer are added.
     """
 
-    def __init__(self, made: Mapping[str, TorchNode], constants: dict[str, Array]) -> None:
-        self._made, self._constants = made, constants
+    def __init__(
+        self,
+        made: Mapping[str, TorchNode],
+        shapes: Mapping[str, TorchTensor],
+        constants: dict[str, Array],
+    ) -> None:
+        self._made, self._shapes, self._constants = made, shapes, constants
 
     def layer(self, quantize: TorchNode) -> TorchNode:
         """Return the node of the layer that ends in a quantization.
@@ -113,19 +119,24 @@ class _Finder:
         passes = self._passes(self._inner(scaled, "self"))
         first = passes[0]
         gain = first.scale / first.step
-        _expect(gain >= 1 and _is_power_of_two(gain))
-        shift = round(math.log2(scale / (first.scale * step)))
-        steps = bias.astype("float64").reshape(-1) / (first.scale * step)
+        _expect(1 <= gain < 1 << 31)
+        results = first.scale * step
+        _expect(results > 0 and 1 <= scale / results < 1 << 31)
+        shift = round(math.log2(scale / results))
+        steps = bias.astype("float64").reshape(-1) / results
         half = 2.0 ** (shift - 1) if shift > 0 else 0.0
         between = (steps % 1 == 0.5) if shift > 0 else (steps % 1 == 0)
-        _expect(shift >= 0 and bool(np.all(between)))
+        _expect(bool(np.all(between)))
         added = np.floor(steps) + half
         name = quantize.name
+        channels = len(first.weight)
+        _expect(factors.size in (1, channels) and added.size in (1, channels))
         for part, values in (
             ("weight", np.concatenate([each.weight for each in passes], axis=1)),
             ("factors", factors.reshape(-1).astype("int64")),
             ("summands", added.astype("int64")),
         ):
+            _expect(f"{name}_{part}" not in self._shapes)
             self._constants[f"{name}_{part}"] = values
         arguments: dict[str, Any] = {
             "input": Ref(first.source),
@@ -182,12 +193,17 @@ class _Finder:
         _expect(weights.operator == _DEQUANTIZE)
         weight_scale, _, _ = _grid(weights)
         weight = self._constant(weights, "input")
-        _expect(weight.dtype == np.int8 and abs(weight.astype(int)).max(initial=0) <= 1)
+        _expect(
+            weight.dtype == np.int8 and weight.size > 0 and weight.ndim == (4 if is_conv else 2)
+        )
+        _expect(abs(weight.astype(int)).max() <= 1)
+        # Rows of several positions are no layer of an array.
+        _expect(len(self._shapes[product.outputs[0]].shape) == weight.ndim)
         source, channels, read = self._source(
             self._inner(product, "input"), -1 if weight.ndim == 2 else 1
         )
         step = read * weight_scale
-        _expect(_is_power_of_two(step) and _is_power_of_two(scale))
+        _expect(step > 0)
         floors = (1 - scale / step) / 2 * step if scale > step else 0.0
         _expect(bool(np.all(self._constant(product, "bias") == floors)))
         return _Pass(product, source, channels, weight, step, scale, (low, high))
@@ -215,7 +231,6 @@ class _Finder:
         dequantize = self._inner(node, "other")
         _expect(dequantize.operator == _DEQUANTIZE)
         scale, _, _ = _grid(dequantize)
-        _expect(_is_power_of_two(scale))
         return self._constant(dequantize, "input"), scale
 
     # -------------------------------------------------------------------------- steps back
@@ -247,7 +262,7 @@ def _expect(condition: bool) -> None:
 
 
 def _is_power_of_two(number: float) -> bool:
-    return number > 0 and math.frexp(number)[0] == 0.5
+    return math.isfinite(number) and math.frexp(number)[0] == 0.5
 
 
 def _grid(node: TorchNode) -> tuple[float, int, int]:
@@ -257,6 +272,7 @@ def _grid(node: TorchNode) -> tuple[float, int, int]:
     low, high = given.get("quant_min"), given.get("quant_max")
     _expect(zero == 0 and given.get("dtype") == "int8")
     _expect(isinstance(scale, float) and isinstance(low, int) and isinstance(high, int))
+    _expect(_is_power_of_two(float(scale)))  # type: ignore[arg-type]
     return float(scale), int(low), int(high)  # type: ignore[arg-type]
 
 
