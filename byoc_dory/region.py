@@ -175,6 +175,7 @@ class Kernel:
             shared.
         together: the layers of a kernel that computes several as one program; it then has no
             ``layer``, and is named after the last of them.
+        shares: predicted cycles of each of these.
         layer, plan, program: the layer, its plan and its tile program; ``None`` for conversions.
         accelerator: name of the accelerator that runs it, or ``cpu`` for conversions.
         predicted_cycles: cycles of host and accelerator predicted by the cost model.
@@ -195,6 +196,7 @@ class Kernel:
     accelerator: str
     definition: Definition | None = None
     together: tuple[Layer, ...] = ()
+    shares: tuple[int, ...] = ()
 
     @property
     def layers(self) -> tuple[Layer, ...]:

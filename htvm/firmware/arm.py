@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from byoc_dory.errors import L2OverflowError, TargetError
 from byoc_dory.soc.header import render
+from htvm.firmware.host import unconnected_models
 from htvm.firmware.linked import Firmware, MemoryUse, link_firmware
-from htvm.firmware.paths import runtime_c, simd_folders
+from htvm.firmware.paths import NO_DEVICES, driver_folders, runtime_c, simd_folders
 from htvm.firmware.toolchain import Compiler
 
 if TYPE_CHECKING:
@@ -115,7 +116,13 @@ def include_folders(soc: Soc) -> tuple[Path, ...]:
     root = runtime_c()
     platforms = root / "platform"
     libc = platforms / "rv32" / "libc"
-    return (platforms / "arm", libc, root / "include", *simd_folders(soc))
+    devices = () if soc.driver == NO_DEVICES else driver_folders(soc)
+    return (platforms / "arm", libc, root / "include", *devices, *simd_folders(soc))
+
+
+def device_sources(soc: Soc) -> tuple[Path, ...]:
+    """Return the C files of the SoC's device models, which emulators do not have; often none."""
+    return () if soc.driver == NO_DEVICES else unconnected_models(soc)
 
 
 def linker_script(soc: Soc, size: int | None = None) -> str:
@@ -157,7 +164,7 @@ def build_firmware(sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: C
     link_firmware(
         compiler,
         arm_flags(core_of(soc), gcc=compiler.is_gcc, cpu=compiler.cpu),
-        [*sources, *platform_sources()],
+        [*sources, *platform_sources(), *device_sources(soc)],
         [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)],
         out_dir,
         script_of=partial(linker_script, soc),

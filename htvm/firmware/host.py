@@ -75,10 +75,15 @@ def model_library(soc: Soc) -> Path:
         ToolchainError: there is no compiler, or it fails.
     """
     folder = soc_folder(soc)
-    sources = [path for path in own_models(soc) if path.name != f"{soc.driver}_soc.c"]
+    sources = unconnected_models(soc)
     includes = [folder, folder / "model", runtime_c() / "include"]
     compiler = Compiler.zig()
     return compiler.built(f"lib{soc.driver}.so", sources, includes, flags=("-O3",), shared=True)
+
+
+def unconnected_models(soc: Soc) -> tuple[Path, ...]:
+    """Return the C files of the SoC's device models without what connects them to a simulator."""
+    return tuple(path for path in own_models(soc) if path.name != f"{soc.driver}_soc.c")
 
 
 def sanitizing(compiler: Compiler) -> Compiler:

@@ -28,6 +28,10 @@ def network_path(name: str, file: str) -> str:
     return f"example/{file}" if main else f"src/{file}"
 
 
+NO_DEVICES = "none"
+"""Name of the driver of SoCs without devices."""
+
+
 def runtime_c() -> Path:
     """Return the folder of the C runtime.
 

@@ -44,10 +44,11 @@ class RawResult:
         events: device events, and the times when the host waited (unit "host"), counted from the
             call (on the host platform: in accesses and waited device cycles since the start).
         stack_used: largest use of the stack in bytes; None on the host platform.
-        instructions: instructions from the call of the entry function to its return; None on
-            platforms that do not count them.
+        instructions: instructions from the call of the entry function to its return, without those
+            of device models; None on platforms that do not count them.
         step_instructions: (first, last) instruction of every step, counted from the call; None for
-            a copy, which is a part of the entry function; empty without counts.
+            a copy, which is a part of the entry function, and for a step of an accelerator; empty
+            without counts.
         estimated_cycles: the fewest and the most cycles that the manual of the core gives for these
             instructions; None without counts, or if it gives none.
         step_estimates: the same of every step, as ``step_instructions``.
@@ -154,13 +155,22 @@ def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int
     if program.streamed is not None:
         result = _with_rows_together(result)
     counted, known = _step_instructions(program, functions, result), iter(result.step_executed)
+    # A device's model computes on the same core; what it takes is nobody's instructions.
+    modelled = [
+        span if step.kind == "layer" else None
+        for step, span in zip(program.steps, counted, strict=True)
+    ]
+    apart = sum(span[1] - span[0] for span in modelled if span is not None)
+    counted = tuple(
+        None if at is not None else span for at, span in zip(modelled, counted, strict=True)
+    )
     return RawResult(
         outputs=outputs,
         cycles=None,
         spans=(),
         events=(),
         stack_used=result.stack_used,
-        instructions=result.instructions,
+        instructions=None if result.instructions is None else result.instructions - apart,
         step_instructions=counted,
         estimated_cycles=(
             None if cycles is None or executed is None else estimate(executed, cycles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,20 @@ def test_digits_on_each_configuration(target: str) -> None:
     for seed in range(20):
         inputs = seeded_inputs(module.model.inputs, seed)
         np.testing.assert_array_equal(module.run(inputs).outputs[0], alone.run(inputs).outputs[0])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="QEMU is not installed")
+@pytest.mark.parametrize("name", MODELS)
+def test_goldens_as_firmware(name: str) -> None:
+    """On QEMU's Cortex-M55, with the model of the device behind the driver's functions."""
+    found = golden(name)
+    module = htvm.build(found.path, target="ethos_u55:macs=128", platform="qemu")
+    for given, wanted in zip(found.inputs[:2], found.outputs[:2], strict=True):
+        result = module.run(given)
+        np.testing.assert_array_equal(result.outputs[0].ravel(), wanted.ravel())
+        # The entry function's own: what the model of the device takes is not the core's.
+        assert result.instructions is not None and result.instructions < 1000
 
 
 # ------------------------------------------------------------------------ bad input

@@ -135,4 +135,13 @@ class EthosUEmitter:
             predicted_cycles=made.cycles,
             accelerator=self.core.name,
             together=network.layers,
+            shares=_shares(network, made),
         )
+
+
+def _shares(network: Network, made: Compiled) -> tuple[int, ...]:
+    """Return the estimated cycles of each layer; what belongs to none is the last one's."""
+    known = dict(made.layer_cycles)
+    shares = [known.get(number, 0) for number in range(len(network.layers))]
+    shares[-1] += max(made.cycles - sum(shares), 0)
+    return tuple(shares)

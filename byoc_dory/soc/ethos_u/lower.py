@@ -44,6 +44,8 @@ _BYTE = (-128, 127)
 class Network:
     """A network for Vela.
 
+    In TOSA's format, names of tensors begin with the number of the layer that they belong to.
+
     Attributes:
         format: of the file, as Vela calls it.
         content: the file.
@@ -115,6 +117,7 @@ class _Writer:
         self._layers = layers
         self._places: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._numbers: Iterator[int] = iter(range(1 << 30))
+        self._layer_number = 0
         self._absorbed = _absorbed_pads(layers)
 
     def content(
@@ -128,6 +131,7 @@ class _Writer:
         for layer in layers:
             if layer.name in self._absorbed and layer.output.name not in wanted:
                 continue
+            self._layer_number = self._layers.index(layer)
             self._layer(layer, wanted)
         for tensor in outputs:
             self._graph.outputs.append(self._places[tensor.name][0])
@@ -136,7 +140,7 @@ class _Writer:
     # ------------------------------------------------------------------ tensors
 
     def _fresh(self) -> str:
-        return f"tensor_{next(self._numbers)}"
+        return f"{self._layer_number}:{next(self._numbers)}"
 
     def _of_shape(self, name: str, shape: tuple[int, ...]) -> str:
         """Return a tensor in a shape of as many elements."""

@@ -60,6 +60,7 @@ class Compiled:
         cycles: estimated cycles of the accelerator, memories included.
         memory_cycles: estimated cycles of accesses, by Vela's name of the memory.
         operators: number of operators that the accelerator executes.
+        layer_cycles: estimated cycles of each layer, by number, where tensors are named after them.
     """
 
     payload: bytes
@@ -70,6 +71,7 @@ class Compiled:
     cycles: int
     memory_cycles: tuple[tuple[str, int], ...]
     operators: int
+    layer_cycles: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,20 @@ def _compiled(format_: str, content: bytes, settings: Settings, last: str) -> Co
             for name, memory in sorted(report.memories.items())
         ),
         operators=int(report.npuOps),
+        layer_cycles=_layer_cycles(made.opt_database),
     )
+
+
+def _layer_cycles(database: Any) -> tuple[tuple[int, int], ...]:
+    """Return Vela's estimates of its operators, added up by the layer that their tensor names."""
+    performance = database.tables["perf"]
+    name, cycles = (performance.header.index(column) for column in ("name", "op_cycles"))
+    found: dict[int, int] = {}
+    for row in performance.data:
+        number, colon, _ = row[name].partition(":")
+        if colon and number.isdigit():
+            found[int(number)] = found.get(int(number), 0) + int(row[cycles])
+    return tuple(sorted(found.items()))
 
 
 def clear() -> None:
@@ -183,7 +198,7 @@ def _options(settings: Settings) -> str:
     limit = f"arena_size_limit={settings.scratch_limit}\n" if settings.scratch_limit else ""
     goal = "Performance" if settings.scratch_limit else "Size"
     return (
-        "[compiler]\noutput_format=Raw\ncop_format=COP1\n"
+        "[compiler]\nenable_db=true\noutput_format=Raw\ncop_format=COP1\n"
         f"[scheduler]\noptimize={goal}\n{limit}cpu_tensor_alignment=16\n"
     )
 

@@ -104,7 +104,7 @@ def _own_cycles(costs: BuildCosts) -> dict[str, tuple[int, str]]:
         if step.kind == "layer" and step.cycles is not None:
             for name in step.layers:
                 known = own[name][0] if name in own else 0
-                own[name] = known + step.cycles, step.basis
+                own[name] = known + costs.shares.get(name, step.cycles), step.basis
     return own
 
 

@@ -202,8 +202,8 @@ def _groups(compiled: Compiled, judge: _Judge) -> list[tuple[str, ...]]:
     plans = _plans(compiled)
     groups: dict[tuple[object, ...], list[str]] = {}
     for name, layer in compiled.dispatch.layers.items():
-        if name in compiled.rewritten:
-            # Its sizes are not those of a layer of the network.
+        if name in compiled.rewritten or name in judge.together:
+            # Its sizes are not those of a layer of the network, or what it takes alone is unknown.
             continue
         plan = plans.get(name)
         stays = None if plan is None else (plan.resident_inputs, plan.resident_output)
@@ -229,6 +229,7 @@ class _Judge:
     def __init__(self, compiled: Compiled, costs: BuildCosts) -> None:
         self._compiled = compiled
         self._costs = costs
+        self.together = costs.shares.keys()
         self._soc = compiled.target.soc
         self._host = compiled.cost.host
         self._plans = _plans(compiled)

@@ -8,7 +8,7 @@ figures per multiply-accumulate and per element stand in, and are called estimat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,14 @@ class BuildCosts:
         steps: one per step, in execution order.
         layers: layers on the host -> their part of the cycles of the steps that they are in.
         missing: why steps of the host could not be measured; empty if they were.
+        shares: layers that an accelerator computes with others as one program -> their part of
+            its predicted cycles.
     """
 
     steps: tuple[StepCost, ...]
     layers: Mapping[str, int]
     missing: str = ""
+    shares: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def total(self) -> int | None:
@@ -70,7 +73,12 @@ def build_costs(compiled: Compiled, *, measure: bool = True) -> BuildCosts:
             costs.append(_cost(step, _estimate(compiled, step), compiled.cost.host.basis))
         else:
             costs.append(_cost(step, step.predicted_cycles, compiled.cost.host.basis))
-    return BuildCosts(tuple(costs), _layer_shares(compiled, costs), missing)
+    shares = {
+        layer.name: cycles
+        for _, kernel in compiled.kernels.values()
+        for layer, cycles in zip(kernel.together, kernel.shares, strict=True)
+    }
+    return BuildCosts(tuple(costs), _layer_shares(compiled, costs), missing, shares)
 
 
 def one_core_cycles(compiled: Compiled, name: str) -> int | None:

@@ -86,8 +86,11 @@ def _headline(report: ReportData, width: int) -> list[str]:
     line = f"{summary.network} on {summary.target}"
     if summary.instructions is not None:
         line += f": {count(summary.instructions)} instructions"
-        whole = f"{line} (emulated: no cycles)"
-        return [whole if len(whole) <= width else line]
+        beside = _beside(report)
+        whole = f"{line}{' + ' if beside else ''}{beside} (emulated: no cycles)"
+        if len(whole) <= width:
+            return [whole]
+        return [line, f"    + {beside}"] if beside else [line]
     if summary.cycles is None or summary.latency_ms is None:
         if report.no_cycles == NOT_RUN:
             return [f"{line}: built, {NOT_RUN}"]
@@ -97,6 +100,15 @@ def _headline(report: ReportData, width: int) -> list[str]:
     cycles = f"({count(summary.cycles)} cycles at {summary.clock_hz / 1e6:g} MHz)"
     whole = f"{line} {cycles}"
     return [whole] if len(whole) <= width else [line, f"    {cycles}"]
+
+
+def _beside(report: ReportData) -> str:
+    """Return the predicted cycles of accelerators beside a core whose instructions are counted."""
+    there = [row for row in report.layers if row.kind == "layer" and row.predicted_cycles]
+    if not there:
+        return ""
+    names = " and ".join(dict.fromkeys(row.accelerator for row in there))
+    return f"{count(sum(row.predicted_cycles or 0 for row in there))} cycles of {names}, predicted"
 
 
 def _estimate(report: ReportData) -> str:
@@ -125,7 +137,10 @@ def _memory(report: ReportData) -> str:
     memory = report.summary.memory
     uses = [("L2", memory.total, memory.limit)]
     if memory.flash_limit is not None:
-        name = f"flash ({memory.compiler})" if memory.compiler else "flash"
+        # Emulators have no devices, so that their models are linked.
+        modelled = "models of devices included" if _beside(report) else ""
+        about = ", ".join(part for part in (memory.compiler, modelled) if part)
+        name = f"flash ({about})" if about else "flash"
         flash = (name, memory.flash, memory.flash_limit)
         uses = [flash, ("RAM", memory.total, memory.limit)]
     if report.l1:
@@ -300,6 +315,8 @@ def reason_of(row: LayerRow, verdicts: Sequence[VerdictRow]) -> str:
         return _CONVERSIONS[row.kind]
     if row.causes is not None and row.accelerator != "cpu":
         return f"{row.accelerator}: {_causes_text(row.causes)}{_rewritten(row, verdicts)}"
+    if row.kind == "layer":
+        return f"{row.accelerator}: {count(row.predicted_cycles or 0)} cycles (predicted)"
     return _why_on_cpu(row, verdicts)
 
 
