@@ -1,6 +1,6 @@
 """``python -m benchmarks.torch_exports``: how near each export is to torch, one line each.
 
-Names of networks, quantizers (`benchmarks.torch_exports.export.QUANTIZERS`), ``ptq`` and ``qat``
+Names of networks, quantizers and targets (`benchmarks.torch_exports.export`), ``ptq`` and ``qat``
 choose from the grid; without any, all of it is measured.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
-from benchmarks.torch_exports.export import QUANTIZERS, exported
+from benchmarks.torch_exports.export import QUANTIZERS, TARGETS, exported
 from benchmarks.torch_exports.fidelity import measured
 from benchmarks.torch_exports.networks import NETWORKS
 from htvm.errors import HtvmError
@@ -21,12 +21,12 @@ _WAYS = ("ptq", "qat")
 
 
 def _main(chosen: Sequence[str]) -> None:
-    unknown = set(chosen) - {*NETWORKS, *QUANTIZERS, *_WAYS}
+    unknown = set(chosen) - {*NETWORKS, *QUANTIZERS, *TARGETS, *_WAYS}
     if unknown:
         sys.exit(f"unknown: {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)
     axes = [[item for item in axis if item in chosen] or axis
-            for axis in (_WAYS, QUANTIZERS, NETWORKS)]  # fmt: skip
+            for axis in (_WAYS, [*QUANTIZERS, *TARGETS], NETWORKS)]  # fmt: skip
     print(f"{'network':16}{'quantizer':17}way  elements  per million  largest  outputs  s")
     for way in axes[0]:
         for quantizer in axes[1]:
@@ -40,7 +40,7 @@ def _row(network: str, quantizer: str, way: str) -> str:
     start = time.perf_counter()
     try:
         program = exported(network, quantizer, training=way == "qat")
-    except (RuntimeError, ValueError, TypeError, AttributeError, KeyError) as error:
+    except (HtvmError, RuntimeError, ValueError, TypeError, AttributeError) as error:
         return f"not exported: {type(error).__name__}"
     try:
         found = measured(program)

@@ -1,4 +1,4 @@
-"""Quantizing a network by torchao's PT2E flow, and exporting it."""
+"""Quantizing a network by torchao's PT2E flow or for a target, and exporting it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from torchao.quantization.pt2e.quantize_pt2e import (
     prepare_qat_pt2e,
 )
 
+import htvm.torch
 from benchmarks.torch_exports.networks import NETWORKS
 
 _BATCHES, _STEPS = 16, 4
@@ -46,7 +47,10 @@ QUANTIZERS: Mapping[str, Callable[..., Any]] = {
     "xnnpack_channel": partial(_xnnpack, per_channel=True),
     "x86": _x86,
 }
-"""Quantizers by name; each takes whether it is for training."""
+"""torchao's quantizers by name; each takes whether it is for training."""
+
+TARGETS = ("cortex_m4", "diana.digital")
+"""Targets whose quantizers are measured, too."""
 
 
 def exported(
@@ -56,7 +60,7 @@ def exported(
 
     Args:
         network: one of `NETWORKS`.
-        quantizer: one of `QUANTIZERS`.
+        quantizer: one of `QUANTIZERS` or `TARGETS`.
         training: whether it is trained for some steps with fake quantizers, instead of calibrated.
         seed: of weights, and of the inputs that it is calibrated or trained with.
     """
@@ -72,15 +76,22 @@ def exported(
     # torch's attention has a fused path in eval mode, which exports do not take.
     torch.backends.mha.set_fastpath_enabled(False)
     module.train(training)
-    graph = torch.export.export(module, inputs).module(check_guards=False)
-    prepare = prepare_qat_pt2e if training else prepare_pt2e
-    prepared = prepare(graph, QUANTIZERS[quantizer](training=training))
+    ours = quantizer in TARGETS
+    if ours:
+        prepared = htvm.torch.prepare(module, inputs, quantizer, training=training)
+    else:
+        graph = torch.export.export(module, inputs).module(check_guards=False)
+        prepare = prepare_qat_pt2e if training else prepare_pt2e
+        prepared = prepare(graph, QUANTIZERS[quantizer](training=training))
     if training:
         _train(prepared, entry.shapes)
-        move_exported_model_to_eval(prepared)
+        if not ours:
+            move_exported_model_to_eval(prepared)
     else:
         for _ in range(_BATCHES):
             prepared(*(torch.randn(shape) for shape in entry.shapes))
+    if ours:
+        return htvm.torch.export(htvm.torch.convert(prepared))
     return torch.export.export(convert_pt2e(prepared), inputs)
 
 
