@@ -6,6 +6,7 @@
 #   make test       lint and the everyday tests
 #   make test-slow  the tests a developer does not wait for
 #   make test-rtl   the simulated core against its RTL, cycle for cycle
+#   make test-torch what needs torch, in an environment of its own: .venv-torch
 #   make lint       ruff, mypy and the import contracts
 #   make notebooks  executes the notebooks
 #   make docs       the site of the documentation, notebooks executed: build/site/index.html
@@ -27,6 +28,10 @@ TESTS   ?= tests
 OPTIONS ?=
 MODEL   ?= zoo:digits
 
+TORCH_VENV  ?= .venv-torch
+TORCH_TESTS ?= tests/torch tests/frontend/test_torch_exports.py \
+  tests/frontend/test_torch_converters.py
+
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # By a path instead of an import hook: a folder named htvm beside a script, such as that of a clone,
@@ -34,7 +39,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --config-settings editable_mode=compat --editable
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: venv demo test test-slow test-rtl lint notebooks docs docs-fast bench peers wheel clean
+.PHONY: venv demo test test-slow test-rtl test-torch torch-tests lint notebooks docs docs-fast bench peers wheel clean
 .DELETE_ON_ERROR:
 
 venv: $(VENV)/.demo
@@ -51,6 +56,12 @@ test-slow: $(VENV)/.dev
 
 test-rtl: $(VENV)/.rtl
 	$(BIN)/python -m pytest -m rtl $(TESTS)
+
+test-torch:
+	$(MAKE) --no-print-directory VENV=$(TORCH_VENV) torch-tests
+
+torch-tests: $(VENV)/.torch
+	$(BIN)/python -m pytest $(OPTIONS) $(TORCH_TESTS)
 
 lint: $(VENV)/.dev
 	$(BIN)/python -m ruff check .
@@ -79,7 +90,7 @@ wheel: $(VENV)/.run
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TORCH_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find htvm patterns byoc_dory runtime_c tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the environment -------------------------------------------------------------------------
@@ -120,4 +131,8 @@ $(VENV)/.docs: $(VENV)/.run
 
 $(VENV)/.rtl: $(VENV)/.dev
 	$(INSTALL) ".[rtl]"
+	@touch $@
+
+$(VENV)/.torch: $(VENV)/.run
+	$(INSTALL) ".[test,torch]"
 	@touch $@

@@ -13,6 +13,7 @@ from tests.tools import tool
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "run"
 EVERYDAY = "===== 3000 passed, 20 warnings in 500.12s (0:08:20) ====="
+TORCH = "===== 30 passed in 100.00s (0:01:40) ====="
 NOTEBOOKS = "===== 6 passed in 120.00s (0:02:00) ====="
 SLOW = "===== 40 passed in 1510.00s (0:25:10) ====="
 LEFT_OUT = "not reached: tests/e2e/test_a.py::test_b (3 of 7)"
@@ -21,6 +22,7 @@ MAKE = """#!/usr/bin/env bash
 echo "$@" >> calls
 case $1 in
   test) echo "{everyday}"; exit ${{TEST:-0}} ;;
+  test-torch) echo "{torch}"; exit ${{TORCH:-0}} ;;
   notebooks) echo "{notebooks}"; exit ${{NOTEBOOKS:-0}} ;;
   test-slow) echo "{left_out}"; echo "{slow}"; exit ${{SLOW:-0}} ;;
 esac
@@ -46,7 +48,9 @@ def run(
     shutil.copy(SCRIPT, folder / ".ci" / "run")
     programs = folder / "bin"
     programs.mkdir()
-    make = MAKE.format(everyday=EVERYDAY, notebooks=NOTEBOOKS, slow=SLOW, left_out=LEFT_OUT)
+    make = MAKE.format(
+        everyday=EVERYDAY, torch=TORCH, notebooks=NOTEBOOKS, slow=SLOW, left_out=LEFT_OUT
+    )
     for name, text in {"make": make, "dpkg": DPKG, "apt-get": APT, "sudo": SUDO}.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
@@ -67,13 +71,15 @@ def test_the_everyday_tests_come_last(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     assert calls.splitlines() == [
         "test",
+        "test-torch",
         "notebooks",
         "test-slow OPTIONS=--time-budget 600 --ignore tests/notebooks",
     ]
     lines = made.stdout.splitlines()
     assert lines[-1] == EVERYDAY
     assert lines[-4:-2] == [f"notebooks: {NOTEBOOKS}", f"slow tests: {SLOW}"]
-    assert lines[-5] == LEFT_OUT and "not reached" in lines[-6]
+    assert lines[-5] == f"tests with torch: {TORCH}"
+    assert lines[-6] == LEFT_OUT and "not reached" in lines[-7]
 
 
 def test_without_slow_tests(tmp_path: Path) -> None:
@@ -82,7 +88,9 @@ def test_without_slow_tests(tmp_path: Path) -> None:
     assert "slow tests: not run" in made.stdout and made.stdout.splitlines()[-1] == EVERYDAY
 
 
-@pytest.mark.parametrize(("part", "status"), [("TEST", 2), ("NOTEBOOKS", 2), ("SLOW", 2)])
+@pytest.mark.parametrize(
+    ("part", "status"), [("TEST", 2), ("TORCH", 2), ("NOTEBOOKS", 2), ("SLOW", 2)]
+)
 def test_a_failure_of_any_part_fails(part: str, status: int, tmp_path: Path) -> None:
     made, _ = run(tmp_path, "600", **{part: str(status)})
     assert made.returncode == status
@@ -100,7 +108,7 @@ def test_what_hangs_fails(tmp_path: Path) -> None:
 def test_other_compilers_are_installed_in_ci(tmp_path: Path) -> None:
     made, calls = run(tmp_path, "0", CI="true")
     assert made.returncode == 0, made.stderr
-    update, install, test, _ = calls.splitlines()
+    update, install, test, *_ = calls.splitlines()
     assert update.startswith("apt-get update") and test == "test"
     assert {"gcc-arm-none-eabi", "clang", "qemu-system-arm", "cppcheck"} <= {*install.split()}
 
