@@ -82,7 +82,9 @@ def in_passes(model: Any, node: Any, weight: Any, scheme: TernaryScheme) -> Arra
             last = min(first + each, weight.shape[1])
             if each < weight.shape[1]:
                 axis = -1 if weight.ndim == 2 else 1
+                whole = part.meta["val"]
                 part = _made(graph, node, _aten.slice.Tensor, (part, axis, first, last))
+                part.meta["val"] = whole.narrow(axis, first, last - first)
             ternary = torch.nn.Parameter(latent[:, first:last].clone())
             operands = (
                 part,
@@ -119,8 +121,9 @@ def _constant(model: Any, node: Any, name: str, value: Any) -> Any:
 
 
 def _made(graph: Any, node: Any, target: Any, arguments: tuple[Any, ...]) -> Any:
+    """Return a new operator, whose result has the type of the layer's."""
     found = graph.call_function(target, arguments)
-    found.meta = _origin(node)
+    found.meta = {**_origin(node), "val": node.meta["val"]}
     return found
 
 

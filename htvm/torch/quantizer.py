@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torchao.quantization.pt2e.quantizer import (
     DerivedQuantizationSpec,
     QuantizationAnnotation,
@@ -162,7 +161,6 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
                 self._on_array.append(in_passes(model, node, weight, array))
         model.graph.eliminate_dead_code()
         model.recompile()
-        _infer_types(model)
         return model
 
     def annotate(self, model: Any) -> Any:
@@ -347,17 +345,6 @@ def _check_noise(noise: float, arithmetic: Arithmetic) -> None:
             where=f"target '{arithmetic.target}'",
             hint="leave out the noise, or quantize for an analog core",
         )
-
-
-def _infer_types(model: Any) -> None:
-    """Write on each operator the type of its result, which torchao quantizes by."""
-    inputs = [node.meta["val"] for node in model.graph.nodes if node.op == "placeholder"]
-    mode = inputs[0].fake_mode
-    allowed, mode.allow_non_fake_inputs = mode.allow_non_fake_inputs, True
-    try:
-        FakeTensorProp(model, mode).propagate_dont_convert_inputs(*inputs)
-    finally:
-        mode.allow_non_fake_inputs = allowed
 
 
 def _add_bias(model: Any, node: Any) -> None:

@@ -176,6 +176,17 @@ def test_stock_torchao_may_use_it() -> None:
     assert machine.ties == 0
 
 
+@pytest.mark.parametrize("target", ["diana.analog", "diana.digital", "cortex_m4"])
+def test_layers_of_a_transformer_take_any_batch(target: str) -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+    prepared = htvm.torch.prepare(layer, (torch.zeros(1, 4, 16),), target)
+    prepared(torch.rand(8, 4, 16))
+    converted = htvm.torch.convert(prepared)
+    with torch.no_grad():
+        assert converted(torch.rand(3, 4, 16)).shape == (3, 4, 16)
+
+
 def test_the_module_given_stays_as_it_is() -> None:
     torch.manual_seed(0)
     net = Residual()
