@@ -149,10 +149,8 @@ class _Planner:
 
     def plan(self, memory: int | Literal["least"] | None) -> Assembly:
         least = self._least()
-        if memory is None:
-            memory = max(self.whole.plan.peak, least)
-            memory = "least" if memory == least else memory
-        asked = low = least if memory == "least" else memory
+        wished = {"least": least, None: max(self.whole.plan.peak, least)}
+        asked = low = memory if isinstance(memory, int) else wished[memory]
         if asked < least:
             raise self._refusal(asked, least)
         best: tuple[int, Assembly] | None = None
@@ -170,7 +168,7 @@ class _Planner:
         peak, made = best
         if peak >= self.whole.plan.peak and not self.network.streamed:
             peak, made = self.whole.plan.peak, self.given
-        if memory != "least" and peak > memory:
+        if isinstance(memory, int) and peak > memory:
             raise self._refusal(memory, peak)
         _log.debug("an arena of %d B, at least %d B by rows", peak, least)
         return made
