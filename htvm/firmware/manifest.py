@@ -33,8 +33,10 @@ from htvm.version import __version__
 FILE = "htvm.json"
 
 SCHEMA = 1
-_IF_ANY = ("overwritten", "streamed")
 """Version of the document: raised when a field is removed or redefined, not for new fields."""
+
+_IF_ANY = ("overwritten", "streamed")
+"""Fields that are left out of the document where they are empty."""
 
 PROJECT = "project"
 _PACKAGE = "package"
