@@ -21,6 +21,8 @@ from htvm.module import Module
 from tests.frontend.flatfile import INT32, Graph, Op, Tensor, small_network
 from tests.models import MODELS, golden
 
+pytest.importorskip("ethosu.regor", reason="ethos-u-vela is not installed")
+
 CONFIGURATIONS = (
     "ethos_u55:macs=32",
     "ethos_u55:macs=64",

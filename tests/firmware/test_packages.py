@@ -112,6 +112,17 @@ def test_every_package_builds_and_computes(
     assert printed.startswith("PASS: resnet8_run returned 0, 12 of 12"), printed
 
 
+@pytest.mark.parametrize("given", ["kept", "streamed"])
+def test_a_package_of_rows_builds_and_computes(given: str, tmp_path: Path) -> None:
+    """Kernels of rows return a code, and ask the platform for a driver's, which there is none."""
+    built = htvm.build(open_model("zoo:resnet8"), "cortex_m4", memory="least", input=given)
+    package = built.export(tmp_path / "package", kind="cmake")
+    sources, includes, example = listed("cmake", package)
+    files = [*sources, example / "resnet8_golden.c", example / "check.c"]
+    printed = natively(files, [*includes, package / "src", example], tmp_path / "out")
+    assert printed.startswith("PASS: resnet8_run returned 0, 12 of 12"), printed
+
+
 def as_a_sketch(sketch: Path, sources: list[Path], includes: list[Path], out: Path) -> str:
     """Compile C, and a sketch or C++ with a stand-in for Arduino's functions; run them."""
     compiler = Compiler.zig()

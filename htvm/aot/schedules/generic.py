@@ -77,6 +77,8 @@ def _pool(sch: s_tir.Schedule, lanes: int, channels: int) -> Scheduled | None:
     if blocks is None:
         return None
     sums, out = blocks
+    if not sch.get(out).reads:  # its limits are one value
+        return None
     *_, ry, rx = loops_of(sch, sums)
     _, _, x, c = loops_of(sch, out)
     total = sch.get(sums).body.value

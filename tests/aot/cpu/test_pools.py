@@ -12,12 +12,12 @@ from tests.aot.cpu.test_scaled import check_natively, check_on_the_core
 from tests.reference import cpu_kernels as reference
 
 
-def pool_case(shape, kernel, strides, data=None):
+def pool_case(shape, kernel, strides, data=None, clip=(-128, 127)):
     data = int8(np.random.default_rng([*shape, *kernel]), *shape) if data is None else data
-    pool = AveragePool(kernel=kernel, strides=strides, padding=(0, 0, 0, 0))
+    pool = AveragePool(kernel=kernel, strides=strides, padding=(0, 0, 0, 0), clip=clip)
     built = module({"x": (1, *shape)}, lambda bb, v: pool.write(bb, [v], "average_pool_0"))
     expected = reference.average_pool(data, kernel, strides, (0, 0, 0, 0))
-    return Case(built, {"x": data[None]}, expected)
+    return Case(built, {"x": data[None]}, expected.clip(*clip))
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,12 @@ def test_largest_sums(value, tmp_path, compiler):
     shape = (16, 16, 4)
     case = pool_case(shape, (16, 16), (1, 1), np.full(shape, value, "int8"))
     check_on_the_core(case, "htvm_pool_sums", tmp_path, compiler)
+
+
+def test_limits_of_one_value(tmp_path, compiler):
+    """As a ReLU with the largest zero point has: nothing is summed."""
+    case = pool_case((6, 6, 8), (3, 3), (1, 1), clip=(127, 127))
+    check_natively(case, tmp_path, compiler)
 
 
 def test_larger_windows_are_summed_in_c():
