@@ -23,6 +23,12 @@ def tiled() -> Compiled:
     return compiled(probe(), **TILED)
 
 
+@pytest.fixture(scope="module")
+def averaged() -> Compiled:
+    """As published, where the average is a kernel of the CPU's own."""
+    return compiled(probe(), schedule="published", **TILED)
+
+
 def layer(work: Compiled, name: str) -> tuple[Kernel, TileProgram]:
     kernels = [kernel for code in work.regions.values() for kernel in code.kernels]
     kernel = next(k for k in kernels if k.layer is not None and k.layer.name == name)
@@ -169,10 +175,10 @@ def test_no_program_reaches_the_fault(tiled: Compiled) -> None:
 # --- wrong C ----------------------------------------------------------------------------------
 
 
-def test_a_broken_kernel_of_the_cpu(tiled: Compiled) -> None:
+def test_a_broken_kernel_of_the_cpu(averaged: Compiled) -> None:
     statement = "out[i3] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));"
     work = broken(
-        tiled,
+        averaged,
         "cpu_source",
         lambda text: text.replace(statement, statement[:-1] + " ^ (i3 == 5));".replace(");", ";")),
     )
@@ -199,10 +205,10 @@ def test_a_broken_prologue(tiled: Compiled) -> None:
     assert place.line == line_with(work, "probe_layers.c", "c == 1 && y == 7")
 
 
-def test_a_kernel_that_destroys_what_it_reads(tiled: Compiled) -> None:
+def test_a_kernel_that_destroys_what_it_reads(averaged: Compiled) -> None:
     head = "  int32_t total;\n  for (int32_t i3 = 0"
     work = broken(
-        tiled,
+        averaged,
         "cpu_source",
         lambda text: text.replace(head, "  ((int8_t *)in0)[481] ^= 1;\n" + head, 1),
     )
@@ -213,9 +219,9 @@ def test_a_kernel_that_destroys_what_it_reads(tiled: Compiled) -> None:
     assert "which was right before this step" in str(verified(work))
 
 
-def test_a_kernel_that_writes_nothing(tiled: Compiled) -> None:
+def test_a_kernel_that_writes_nothing(averaged: Compiled) -> None:
     work = broken(
-        tiled,
+        averaged,
         "cpu_source",
         lambda text: text.replace(
             "void probe_average_pool_0(", "void probe_average_pool_0(", 1
@@ -226,9 +232,9 @@ def test_a_kernel_that_writes_nothing(tiled: Compiled) -> None:
     assert difference.expected != difference.value
 
 
-def test_the_first_of_two_errors_is_named(tiled: Compiled) -> None:
+def test_the_first_of_two_errors_is_named(averaged: Compiled) -> None:
     statement = "out[i3] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));"
-    work = broken(tiled, "cpu_source", lambda text: text.replace(statement, "out[i3] = 1;"))
+    work = broken(averaged, "cpu_source", lambda text: text.replace(statement, "out[i3] = 1;"))
     result = verified(work, fault(1, 0, 1))
     assert result.difference is not None and result.difference.layer == "conv2d_0"
     wrong = [step.layer for step in result.steps if step.different]
@@ -238,17 +244,17 @@ def test_the_first_of_two_errors_is_named(tiled: Compiled) -> None:
 # --- the whole way ----------------------------------------------------------------------------
 
 
-def test_values_are_those_of_the_two_programs(tiled: Compiled) -> None:
+def test_values_are_those_of_the_two_programs(averaged: Compiled) -> None:
     """Against the interpreter of the tests, which shares no code with the reference."""
     from tests.reference.interpreter import interpret
 
     statement = "out[i3] = ((int8_t)((v1) > (-128) ? (v1) : (-128)));"
-    work = broken(tiled, "cpu_source", lambda text: text.replace(statement, "out[i3] = -77;"))
+    work = broken(averaged, "cpu_source", lambda text: text.replace(statement, "out[i3] = -77;"))
     result = verified(work)
     difference = result.difference
     assert difference is not None
-    inputs = seeded_inputs(tiled.source.inputs)
-    values = interpret(tiled.retargeted.model.module, inputs).tensors["average_pool_0"]
+    inputs = seeded_inputs(averaged.source.inputs)
+    values = interpret(averaged.retargeted.model.module, inputs).tensors["average_pool_0"]
     assert difference.expected == values.reshape(-1)[difference.element[-1]]
     assert difference.value == -77
     assert difference.different == np.count_nonzero(values != -77)

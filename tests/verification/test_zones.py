@@ -30,7 +30,7 @@ def test_a_right_program_stays_within_its_results(l1: int | None) -> None:
 
 def test_a_cpu_kernel_that_writes_past_its_result() -> None:
     """One channel too many: in the arena, behind a buffer of 24 bytes, where nothing lives."""
-    work = compiled(probe(), l1_budget=6000)
+    work = compiled(probe(), l1_budget=6000, schedule="published")
     wrong = broken(work, "cpu_source", lambda text: text.replace("i3 < 24;", "i3 < 25;", 1))
     found = verified(wrong)
     assert found.equal
@@ -67,7 +67,7 @@ def test_a_transfer_that_stores_too_much() -> None:
 
 def test_a_write_into_memory_that_is_free() -> None:
     """Before the operand, where a buffer was that nobody needs any more."""
-    work = compiled(probe(), l1_budget=6000)
+    work = compiled(probe(), l1_budget=6000, schedule="published")
     line = "    out[i3] ="
     wrong = broken(
         work,
