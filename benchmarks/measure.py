@@ -273,7 +273,7 @@ def _blocks(kernel: Kernel) -> list[tuple[int, int]]:
     assert kernel.program is not None
     found = []
     for step in steps_of(kernel.program):
-        if isinstance(step, Load) and step.by_rows:
+        if isinstance(step, Load) and step.block.by_rows:
             found.append((step.block.channels * step.block.rows, step.block.bytes))
         elif isinstance(step, Load | Store):
             found.append(step.block.commands())

@@ -105,13 +105,13 @@ Part: TypeAlias = Literal[
 """What belongs to one function, and is named after it."""
 
 INTERFACE = frozenset(
-    "run run_in arena arena_t generate start resume caches state_t embedding rotations golden "
-    "golden_t golden_check".split()
+    "run run_in row row_in arena arena_t generate start resume caches state_t embedding rotations "
+    "golden golden_t golden_check".split()
 )
 """What a program declares behind the model's name, whatever its layers are called."""
 
-_CONVERSION = r"(?:input_\d+_quantize|output_\d+_dequantize)"
-_PART = re.compile(rf".*_(?:{'|'.join(get_args(Part))}|part\d+|{_CONVERSION})")
+_BORDER = r"(?:input_\d+(?:_in|_quantize)?|output_\d+_dequantize)"
+_PART = re.compile(rf".*_(?:{'|'.join(get_args(Part))}|part\d+|{_BORDER})")
 
 
 def part_name(function: str, part: Part | int) -> str:

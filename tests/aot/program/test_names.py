@@ -101,8 +101,10 @@ def test_the_names_of_the_interface_are_known() -> None:
     assert "run" in found and found <= INTERFACE
 
 
-def test_conversions_of_the_header_are_not_names_of_layers() -> None:
+def test_functions_of_inputs_and_outputs_are_not_names_of_layers() -> None:
     symbols = Symbols("net")
+    assert symbols.function("input_0") == "net_input_0_2"
+    assert symbols.function("input_0_in") == "net_input_0_in_2"
     assert symbols.function("input_0_quantize") == "net_input_0_quantize_2"
     assert symbols.function("quantize_0") == "net_quantize_0"
 
