@@ -30,6 +30,7 @@ from byoc_dory.soc.parameters import Parameter, Value, parse_parameters
 from byoc_dory.soc.parts import Dma, Memory, Power, SimControl, TargetSpec, round_up
 from byoc_dory.soc.regions import RegionCheck, RegionRunner
 from byoc_dory.soc.schemes import NumberScheme, ShiftScheme
+from byoc_dory.soc.vendor import VendorDriver
 from byoc_dory.tileloop.cycles import Costs, Prices, predicted_cycles
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Objective, TilingProblem
@@ -104,6 +105,11 @@ class Accelerator(ABC):
     def scheme(self) -> NumberScheme:
         """The number scheme that it executes; retargeting writes its layers in this scheme."""
         return ShiftScheme()
+
+    @property
+    def vendor_driver(self) -> VendorDriver | None:
+        """The vendor's driver that generated C calls; None if the project has a driver itself."""
+        return None
 
     def noise_settings(self, deviation: float, seed: int) -> dict[int, int]:
         """Return device register -> value for a run with analog noise; empty without analog parts.

@@ -35,7 +35,7 @@ FILE = "htvm.json"
 SCHEMA = 1
 """Version of the document: raised when a field is removed or redefined, not for new fields."""
 
-_IF_ANY = ("overwritten", "streamed")
+_IF_ANY = ("overwritten", "streamed", "devices")
 """Fields that are left out of the document where they are empty."""
 
 PROJECT = "project"
@@ -180,6 +180,15 @@ class PackageMemory:
 
 
 @dataclass(frozen=True)
+class Device:
+    """An accelerator that a network was built for, and its multiply-accumulates per cycle."""
+
+    name: str
+    title: str
+    macs_per_cycle: float | None
+
+
+@dataclass(frozen=True)
 class PackageManifest:
     """A package of a build system, as whoever integrates it needs to know it.
 
@@ -191,6 +200,8 @@ class PackageManifest:
         inputs, outputs: the model's interface.
         memory: what the network needs, besides its code, inputs and outputs.
         origin: the provenance that the heads of the files state.
+        devices: the accelerators that it runs on besides the core; left out of the document if
+            there are none.
     """
 
     htvm: str
@@ -201,9 +212,12 @@ class PackageManifest:
     outputs: tuple[TensorInfo, ...]
     memory: PackageMemory
     origin: Provenance | None
+    devices: tuple[Device, ...] = ()
 
     @classmethod
-    def of(cls, program: Program, build_system: str, core: str) -> PackageManifest:
+    def of(
+        cls, program: Program, build_system: str, core: str, devices: tuple[Device, ...] = ()
+    ) -> PackageManifest:
         """Describe a package of a program."""
         return cls(
             htvm=__version__,
@@ -214,6 +228,7 @@ class PackageManifest:
             outputs=program.outputs,
             memory=PackageMemory(program.constant_bytes, program.plan.peak, program.stack_bytes),
             origin=program.origin,
+            devices=devices,
         )
 
 

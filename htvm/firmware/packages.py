@@ -18,8 +18,8 @@ from byoc_dory.soc.board import Board, PlatformIO, board_called
 from htvm.aot.entry import model_sources, origin_lines, render, template_fields
 from htvm.firmware.arm import linker_script
 from htvm.firmware.isa import march
-from htvm.firmware.manifest import FILE, PackageManifest, manifest_text
-from htvm.firmware.paths import network_path, runtime_c, simd_folders
+from htvm.firmware.manifest import FILE, Device, PackageManifest, manifest_text
+from htvm.firmware.paths import NO_DEVICES, network_path, runtime_c, simd_folders
 from htvm.firmware.project import Golden, golden_files
 from htvm.version import __version__
 
@@ -46,8 +46,8 @@ def refuse_kind(kind: str, soc: Soc) -> None:
 
     Raises:
         TargetError: the kind is unknown (the message lists the known ones), the SoC has devices,
-            whose drivers need a port and not a package, or the build system does not have its core
-            or board.
+            whose drivers need a port and not a package, the kind cannot name a vendor's driver, or
+            the build system does not have its core or board.
     """
     known_kinds = (*KINDS, MLF)
     if kind not in known_kinds:
@@ -56,12 +56,8 @@ def refuse_kind(kind: str, soc: Soc) -> None:
             where="option 'as'",
             hint=f"known kinds: {', '.join(known_kinds)}",
         )
-    if soc.driver != "none":
-        raise TargetError(
-            f"a package has no drivers, and {soc.title} has devices",
-            where=f"package '{kind}'",
-            hint="build for a target such as cortex_m4, or export the whole project without 'as'",
-        )
+    if soc.driver != NO_DEVICES:
+        _refuse_devices(kind, soc)
     board, where = board_of(soc), f"package '{kind}'"
     if kind == "cmsis" and soc.host.arm is None:
         raise TargetError(
@@ -81,6 +77,32 @@ def refuse_kind(kind: str, soc: Soc) -> None:
             f"nobody has said what PlatformIO calls the board {board.name}",
             where=where,
             hint="choose cmake or zephyr, or name the core with --target and write platformio.ini",
+        )
+
+
+def _refuse_devices(kind: str, soc: Soc) -> None:
+    """Check that all devices of a SoC have a vendor's driver, which packages of a kind name.
+
+    Raises:
+        TargetError: one has a driver of the project's own, or the kind names none.
+    """
+    drivers = [accelerator.vendor_driver for accelerator in soc.accelerators]
+    if not drivers or None in drivers or soc.dma is not None or soc.cluster is not None:
+        project = ", or export the whole project without 'as'"
+        raise TargetError(
+            f"a package has no drivers, and {soc.title} has devices",
+            where=f"package '{kind}'",
+            hint="build for a target such as cortex_m4"
+            + (project if soc.host.platform == "rv32" else ""),
+        )
+    able = sorted(name for name, entry in KINDS.items() if entry.vendor_drivers)
+    if kind not in able:
+        what = "TVM's Model Library Format" if kind == MLF else KINDS[kind].title
+        needed = " and ".join(dict.fromkeys(driver.title for driver in drivers if driver))
+        raise TargetError(
+            f"{what} cannot name what else to add, and {soc.title} needs {needed}",
+            where=f"package '{kind}'",
+            hint=f"choose {', '.join(able[:-1])} or {able[-1]}",
         )
 
 
@@ -112,7 +134,7 @@ def package_files(kind: str, program: Program, soc: Soc, golden: Golden) -> dict
     Args:
         kind: one of `KINDS`.
         program: the program to export.
-        soc: the SoC it was built for, without devices.
+        soc: the SoC it was built for; its devices, if it has any, have drivers of their vendor.
         golden: inputs of one inference and the expected outputs.
 
     Raises:
@@ -158,12 +180,14 @@ class _Kind:
         sample: folder of the stored sample.
         templates: path inside the package -> template.
         flat: whether all of the library's files are in one folder.
+        vendor_drivers: whether it can name drivers that users add.
     """
 
     title: str
     sample: str
     templates: Mapping[str, str]
     flat: bool = False
+    vendor_drivers: bool = False
 
 
 KINDS: Mapping[str, _Kind] = {
@@ -179,6 +203,7 @@ KINDS: Mapping[str, _Kind] = {
             "samples/check/sample.yaml": "zephyr_sample.yaml",
             "samples/check/src/main.c": "check.c",
         },
+        vendor_drivers=True,
     ),
     "esp-idf": _Kind(
         "an ESP-IDF component",
@@ -205,9 +230,17 @@ KINDS: Mapping[str, _Kind] = {
         "examples/check/src",
         {"library.json": "platformio.json", "examples/check/platformio.ini": "platformio.ini"},
     ),
-    "cmsis": _Kind("a CMSIS pack", "examples/check", {"examples/check/main.c": "check.c"}),
+    "cmsis": _Kind(
+        "a CMSIS pack",
+        "examples/check",
+        {"examples/check/main.c": "check.c"},
+        vendor_drivers=True,
+    ),
     "cmake": _Kind(
-        "a CMake library", "example", {"example/check.c": "check.c", "CMakeLists.txt": "cmake.txt"}
+        "a CMake library",
+        "example",
+        {"example/check.c": "check.c", "CMakeLists.txt": "cmake.txt"},
+        vendor_drivers=True,
     ),
 }
 """Each kind of package that is a folder, by its name."""
@@ -225,6 +258,8 @@ class _Package:
             f"src/{file}" if flat else network_path(name, file): text
             for file, text in self.library.items()
         }
+        names = {step.accelerator for step in program.steps}
+        self.devices = [device for device in soc.accelerators if device.name in names]
         self.arduino = kind == "arduino" or self.pio.framework == "arduino"
         # A program for the board alone, which needs start-up code and a linker script.
         self.bare = kind == "cmake" and self.board is not None and soc.host.arm is not None
@@ -233,7 +268,8 @@ class _Package:
         """Return path inside the package -> text."""
         kind, fields = KINDS[self.kind], self._fields()
         templates = {"README.md": "README.md", **kind.templates, **self._further()}
-        facts = PackageManifest.of(self.program, self.kind, self.soc.host.name)
+        devices = tuple(Device(one.name, one.title, one.peak_macs) for one in self.devices)
+        facts = PackageManifest.of(self.program, self.kind, self.soc.host.name, devices)
         files = {
             **self.placed,
             **{f"{kind.sample}/{name}": text for name, text in self.golden.items()},
@@ -266,6 +302,7 @@ class _Package:
         """Return the fields of the templates."""
         program, host = self.program, self.soc.host
         origin = origin_lines(program.origin)
+        drivers = [device.vendor_driver for device in self.devices]
         core = "" if host.arm is None else "-".join(p.capitalize() for p in host.arm.cpu.split("-"))
         flags = () if self.board is None or host.arm is None else gcc_flags(self.soc, self.board)
         idf = self.kind == "esp-idf"
@@ -282,7 +319,8 @@ class _Package:
             "flash": program.constant_bytes,
             "arena": program.plan.peak,
             "stack": self.soc.host.stack,
-            "core": host.name,
+            "core": " and ".join((host.name, *(device.title for device in self.devices))),
+            "drivers": list(dict.fromkeys(drivers)),
             "vectors": "" if host.vectors is None else march(host.isa),
             "loops": any("__asm__" in text for text in self.library.values()),
             "board": self.board,

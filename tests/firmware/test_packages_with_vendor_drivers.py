@@ -1,0 +1,170 @@
+"""Packages for devices whose driver is their vendor's: what they name, refuse and compile to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import htvm
+from byoc_dory.errors import TargetError
+from byoc_dory.soc.registry import resolve
+from htvm.firmware.packages import FLAGS, kind_written, refuse_kind
+from htvm.firmware.paths import runtime_c
+from htvm.tools.cli import main
+from tests.frontend.flatfile import small_network
+from tests.tools import tool
+
+KINDS = ("cmake", "cmsis", "zephyr")
+PROTOTYPES = """
+#include <stddef.h>
+#include <stdint.h>
+struct ethosu_driver;
+struct ethosu_driver *ethosu_reserve_driver(void);
+void ethosu_release_driver(struct ethosu_driver *drv);
+int ethosu_invoke_v3(struct ethosu_driver *drv, const void *custom_data_ptr,
+                     const int custom_data_size, uint64_t *const base_addr,
+                     const size_t *base_addr_size, const int num_base_addr, void *user_arg);
+"""
+
+
+def built(folder: Path, target: str) -> htvm.Module:
+    """Build a small network, which a device of Arm's takes as a whole."""
+    pytest.importorskip("ethosu.regor", reason="ethos-u-vela is not installed")
+    path = folder / "small.tflite"
+    path.write_bytes(small_network().file())
+    return htvm.build(path, target=target, platform="host")
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> htvm.Module:
+    return built(tmp_path_factory.mktemp("network"), "ethos_u55:macs=128")
+
+
+def test_a_package_names_the_driver_and_does_not_carry_it(
+    module: htvm.Module, tmp_path: Path
+) -> None:
+    package = module.export(tmp_path / "small")  # CMake's, by default
+    assert not list(package.rglob("ethosu*"))
+    text = (package / "README.md").read_text()
+    for told in (
+        "https://gitlab.arm.com/artificial-intelligence/ethos-u/ethos-u-core-driver",
+        "`src/ethosu_driver.c`, `src/ethosu_device_u55_u65.c`, `src/ethosu_pmu.c` and the folder "
+        "`include`",
+        "`HTVM_ETHOS_U_DRIVER`", "`ETHOSU_TARGET_NPU_CONFIG=ethos-u55-128`", "`ethosu_init`",
+        "`ethosu_flush_dcache` and `ethosu_invalidate_dcache`", "multiples of 16 B",
+        "may stay in flash", "Ethos-U55 with 128 MACs per cycle", "0x4E01", "0x4E02", "0x4E03",
+    ):  # fmt: skip
+        assert told in text
+    facts = json.loads((package / "htvm.json").read_text())
+    assert facts["build_system"] == "cmake" and facts["devices"] == [
+        {"name": "ethos_u55", "title": "Ethos-U55 with 128 MACs per cycle", "macs_per_cycle": 128}
+    ]
+
+
+@pytest.mark.parametrize("kind", ["arduino", "esp-idf", "platformio", "mlf"])
+def test_kinds_that_cannot_name_a_driver(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Refused before anything is opened or built."""
+    with pytest.raises(TargetError, match="cannot name what else to add.*core driver") as caught:
+        refuse_kind(kind, resolve("ethos_u55:macs=64").soc)
+    assert caught.value.hint == "choose cmake, cmsis or zephyr"
+    assert main(["compile", "no.tflite", "-t", "ethos_u55", "--as", kind, "--out", "never"]) != 0
+    assert f"package '{kind}'" in capsys.readouterr().err and not Path("never").exists()
+
+
+def test_which_socs_have_packages() -> None:
+    assert kind_written(None, resolve("ethos_u65").soc) == "cmake"
+    for kind in KINDS:
+        refuse_kind(kind, resolve("ethos_u55").soc)
+    for name in ("diana", "siracusa", "dla"):
+        with pytest.raises(TargetError, match="a package has no drivers") as caught:
+            refuse_kind("cmake", resolve(name).soc)
+        assert "export the whole project without 'as'" in (caught.value.hint or "")
+
+
+@pytest.mark.slow
+def test_without_layers_on_the_device_no_driver_is_needed(tmp_path: Path) -> None:
+    package = built(tmp_path, "ethos_u.cpu").export(tmp_path / "package", kind="cmake")
+    texts = "".join(path.read_text() for path in package.rglob("*") if path.is_file())
+    assert "ethosu" not in texts.lower()
+    assert "devices" not in json.loads((package / "htvm.json").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", ["ethos_u55:macs=32", "ethos_u65"])
+def test_the_library_compiles_strictly(target: str, kind: str, tmp_path: Path) -> None:
+    """With nothing but the driver's three functions declared."""
+    compiler = tool("arm-none-eabi-gcc")
+    package = built(tmp_path, target).export(tmp_path / "package", kind=kind)
+    standin = tmp_path / "standin"
+    standin.mkdir()
+    (standin / "ethosu_driver.h").write_text(PROTOTYPES)
+    line = [compiler, "-mthumb", "-mcpu=cortex-m55", "-mfloat-abi=hard", "-std=c11", *FLAGS]
+    line += ["-Wall", "-Wextra", "-Werror", f"-I{package / 'include'}", f"-I{standin}", "-c"]
+    for path in sorted((package / "src").glob("*.c")):
+        subprocess.run([*line, str(path), "-o", str(tmp_path / "one.o")], check=True)
+
+
+@pytest.mark.slow
+def test_build_systems_are_told(module: htvm.Module, tmp_path: Path) -> None:
+    zephyr = module.export(tmp_path / "zephyr", kind="zephyr")
+    assert "\tdepends on ETHOS_U\n" in (zephyr / "zephyr" / "Kconfig").read_text()
+    assert "CONFIG_ETHOS_U=y\nCONFIG_SMALL=y\n" in (zephyr / "samples/check/prj.conf").read_text()
+    cmsis = module.export(tmp_path / "cmsis", kind="cmsis")
+    root = ElementTree.parse(cmsis / "HTVM.small.pdsc").getroot()
+    required = root.find("./conditions/condition/require")
+    assert required is not None and required.attrib["Csub"] == "Ethos-U Driver"
+    assert "`ARM::ethos-u-core-driver`" in (cmsis / "README.md").read_text()
+
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.16)
+project(firmware LANGUAGES C)
+add_library({library} STATIC {sources})
+target_include_directories({library} PUBLIC {folder} {folder}/model {includes})
+add_subdirectory({package} package)
+enable_testing()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["ethosu_core_driver", "of_an_sdk"])
+def test_cmake_wants_the_driver_and_builds_with_it(
+    library: str, module: htvm.Module, tmp_path: Path
+) -> None:
+    """In place of Arm's driver is the model of the device, so that the example runs here."""
+    cmake = tool("cmake")
+    if not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
+        pytest.skip("no C compiler that CMake finds is installed")
+    package, build = module.export(tmp_path / "package", kind="cmake"), tmp_path / "build"
+    alone = subprocess.run(
+        [cmake, "-S", str(package), "-B", str(tmp_path / "alone")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = " ".join(alone.stderr.split())
+    assert alone.returncode != 0
+    assert "small needs Arm's Ethos-U core driver, and there is no library" in said
+    assert "add_subdirectory() the driver" in said and "-DHTVM_ETHOS_U_DRIVER=<library>" in said
+    folder = runtime_c() / "soc" / "ethos_u"
+    sources = [path for path in folder.glob("model/*.c") if path.name != "ethos_u_soc.c"]
+    project = PROJECT.format(
+        library=library, sources=" ".join(map(str, sorted(sources))), folder=folder,
+        includes=runtime_c() / "include", package=package,
+    )  # fmt: skip
+    (tmp_path / "CMakeLists.txt").write_text(project)
+    given = ["-DSMALL_CHECK=ON", "-DCMAKE_BUILD_TYPE=Release"]
+    given += [] if library == "ethosu_core_driver" else [f"-DHTVM_ETHOS_U_DRIVER={library}"]
+    for line in (["-S", tmp_path, "-B", build, *given], ["--build", build]):
+        done = subprocess.run(
+            [cmake, *map(str, line)], capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run(
+        [str(build / "package" / "small_check")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("PASS: small_run returned 0, 5 of 5"), done.stdout
