@@ -73,7 +73,7 @@ def test_a_stream_that_is_right(lib: ctypes.CDLL) -> None:
         ({"OFM_SCALE": (1, 64)}, "OFM_SCALE has the shift 64, at most 63"),
         ({"OFM_BASE0": (0x400, 1)}, "OFM_BASE0 has the upper bits 1, at most 0"),
         ({"IFM_PAD_TOP": 100}, "the padding (IFM_PAD_...) leaves no row"),
-        ({"KERNEL_HEIGHT_M1": 64, "KERNEL_WIDTH_M1": 64}, "the kernel of 65x65 is too large"),
+        ({"KERNEL_HEIGHT_M1": 256, "KERNEL_WIDTH_M1": 1}, "the kernel of 257x2 is too large"),
     ],
 )
 def test_registers(lib: ctypes.CDLL, changes: dict[str, Any], complaint: str) -> None:

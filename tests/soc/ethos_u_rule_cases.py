@@ -91,6 +91,7 @@ def _cases(name: str) -> dict[str, Cases]:
                 (lambda: tflite(shape=(1, 65, 1), k=1, kernel=(65, 1)), "65 high"),
                 (lambda: tflite(shape=(1, 64, 65), k=1, kernel=(64, 65)), "64x65"),
                 (lambda: tflite(stride=(4, 1)), "4x1"),
+                (lambda: tflite(pad=(128, 0, 0, 0)), "128, 0, 0, 0"),
             ),
         ),
         Cases((lambda: tflite(weight=127),), ((lambda: heavy(-128), "8388608"),)),
@@ -102,6 +103,7 @@ def _cases(name: str) -> dict[str, Cases]:
             (
                 (lambda: pool(shape=(1, 257, 1), kernel=(257, 1)), "257x1"),
                 (lambda: pool(kernel=(2, 2), stride=(4, 4)), "4x4"),
+                (lambda: pool(pad=(0, 128, 0, 0)), "0, 128, 0, 0"),
             ),
         ),
         Cases(
@@ -110,13 +112,14 @@ def _cases(name: str) -> dict[str, Cases]:
         ),
         Cases(
             (
-                lambda: conv(requant=TfliteRequant((1 << 30,), (29,))),
+                lambda: conv(requant=TfliteRequant((1 << 30,), (2,))),
                 lambda: conv(requant=OnnxRequant((12345678,), (33,))),
                 lambda: rows(_SOFTMAX, 4095),
             ),
             (
                 (lambda: conv(requant=Shift(4)), "Shift"),
                 (lambda: conv(requant=TfliteRequant((1 << 30,), (30,))), "a shift of 1 bits"),
+                (lambda: conv(requant=TfliteRequant((1 << 30,), (29,))), "0 exceed 32 bits"),
                 # A power of two, of which every step is a tie, and each other one goes down.
                 (lambda: conv(requant=OnnxRequant((1,), (4,))), "channel 0 as onnxruntime"),
                 (lambda: added(_UNSCALED), "neither operand"),

@@ -62,7 +62,7 @@ def _scaling_of(digest: bytes, holder: _Held) -> Scaling | str:
     requant = layer.requant
     if isinstance(requant, TfliteRequant):
         shifts = tuple(31 - exponent for exponent in requant.shift)
-        refusal = _out_of_range(shifts)
+        refusal = _out_of_range(shifts) or _beyond_32_bits(layer, requant.shift)
         return refusal or Scaling(requant.multiplier, shifts, "double")
     if not isinstance(requant, OnnxRequant):
         return f"the requantization is {type(requant).__name__}, not TFLite's or onnxruntime's"
@@ -92,6 +92,18 @@ def _out_of_range(shifts: tuple[int, ...]) -> str:
     for shift in shifts:
         if not low <= shift <= high:
             return f"a shift of {shift} bits, not of {low} to {high}"
+    return ""
+
+
+def _beyond_32_bits(layer: Layer, exponents: tuple[int, ...]) -> str:
+    """Say where TFLite's kernels would lose bits by a shift to the left, which is done first."""
+    assert isinstance(layer, Weighted)
+    if max(exponents) <= 0:
+        return ""
+    largest = np.abs(sums_of(layer)).max(0)
+    for channel, exponent in enumerate(np.broadcast_to(exponents, largest.shape).tolist()):
+        if int(largest[channel]) << max(exponent, 0) >= 1 << 31:
+            return f"sums of channel {channel} exceed 32 bits, shifted by {exponent} to the left"
     return ""
 
 

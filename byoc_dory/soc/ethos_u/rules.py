@@ -31,6 +31,8 @@ LARGEST_DIMENSION = 65535
 LARGEST_KERNEL = 64
 LARGEST_KERNEL_PRODUCT = 64 * 64
 LARGEST_STRIDE = 3
+LARGEST_PADDING = 127
+"""What the registers of the upper and left padding hold (``IFM_PAD_TOP``, 7 bits)."""
 LARGEST_WEIGHT_SUM = 127 * (1 << 16)
 LARGEST_POOL = 256
 LARGEST_POOL_PRODUCT = 256 * 256
@@ -72,7 +74,7 @@ def tensors_fit(soc: Soc, core: Any, layer: Layer) -> Verdict:
 
 
 def kernel_fits(soc: Soc, core: Any, layer: Layer) -> Verdict:
-    """A kernel, dilated, is at most 64 high and 4096 large; strides are at most 3x3."""
+    """A dilated kernel is at most 64 high and 4096 large, strides at most 3x3, paddings 127."""
     if not isinstance(layer, Convolution):
         return ACCEPTED
     height = (layer.fy - 1) * layer.dilation[0] + 1
@@ -83,6 +85,12 @@ def kernel_fits(soc: Soc, core: Any, layer: Layer) -> Verdict:
         return Refused(f"the kernel is {height}x{width}")
     if max(layer.stride) > LARGEST_STRIDE:
         return Refused(f"the stride is {layer.stride[0]}x{layer.stride[1]}")
+    return _padding_fits(layer)
+
+
+def _padding_fits(layer: Convolution | Pool) -> Verdict:
+    if max(layer.pad) > LARGEST_PADDING:
+        return Refused("the padding is " + ", ".join(map(str, layer.pad)))
     return ACCEPTED
 
 
@@ -97,14 +105,14 @@ def weights_fit(soc: Soc, core: Any, layer: Layer) -> Verdict:
 
 
 def pool_fits(soc: Soc, core: Any, layer: Layer) -> Verdict:
-    """A pool's window is at most 256 high and 65536 large; strides are at most 3, or whole maps."""
+    """A pool's window is at most 256 high and 65536 large, strides 3 or a map, paddings 127."""
     if not isinstance(layer, Pool):
         return ACCEPTED
     if layer.fy > LARGEST_POOL or layer.fy * layer.fx > LARGEST_POOL_PRODUCT:
         return Refused(f"the window is {layer.fy}x{layer.fx}")
     if max(layer.stride) > LARGEST_STRIDE and (layer.oy, layer.ox) != (1, 1):
         return Refused(f"the stride is {layer.stride[0]}x{layer.stride[1]}")
-    return ACCEPTED
+    return _padding_fits(layer)
 
 
 def average_is_unpadded(soc: Soc, core: Any, layer: Layer) -> Verdict:

@@ -370,7 +370,7 @@ static bool check_operands(convolution_t *conv)
 bool ethos_u_convolve(ethos_u_t *npu, bool depthwise)
 {
     convolution_t conv = {.npu = npu, .depthwise = depthwise};
-    if (!ethos_u_output(npu, false, &conv.output) || !ethos_u_window(npu, &conv.window)) {
+    if (!ethos_u_output(npu, false, &conv.output) || !ethos_u_window(npu, 64u, &conv.window)) {
         return false;
     }
     const ethos_u_window_t *const window = &conv.window;

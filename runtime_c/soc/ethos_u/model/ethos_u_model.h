@@ -151,7 +151,9 @@ uint8_t *ethos_u_memory(ethos_u_t *npu, const char *what, uint32_t region, uint6
 
 /* ---- windows: ethos_u_window.c ---- */
 
-bool ethos_u_window(ethos_u_t *npu, ethos_u_window_t *window);
+/* How the operation slides: a complaint and false if a kernel is higher than `largest`, or has more
+ * elements than its square; Vela's limits, as no register has one. */
+bool ethos_u_window(ethos_u_t *npu, uint32_t largest, ethos_u_window_t *window);
 /* The IFM's row and column at a kernel's place, and whether there is one; outside and between
  * upscaled elements there is none: `outside` tells which. */
 bool ethos_u_place(const ethos_u_window_t *window, uint32_t y, uint32_t x, uint32_t kernel_y,

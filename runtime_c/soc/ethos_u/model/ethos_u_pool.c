@@ -112,7 +112,7 @@ bool ethos_u_pool(ethos_u_t *npu, uint32_t kind)
         return ethos_u_complain(npu, HTVM_ETHOS_U_BAD_STREAM, "no such operation: %u", kind);
     }
     const bool sum = kind == ETHOS_U_POOL_SUM;
-    if (!ethos_u_output(npu, sum, &pool.output) || !ethos_u_window(npu, &pool.window) ||
+    if (!ethos_u_output(npu, sum, &pool.output) || !ethos_u_window(npu, 256u, &pool.window) ||
         (sum && !check_sum(npu, &pool))) {
         return false;
     }

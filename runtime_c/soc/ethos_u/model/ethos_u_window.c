@@ -1,9 +1,6 @@
 /* Ethos-U: how a kernel slides over the IFM; padding, dilation, upscaling. */
 #include "ethos_u_model.h"
 
-/* A kernel's element that no register limits: rows and columns. */
-enum { LARGEST_KERNEL = 64, LARGEST_AREA = 64 * 64 };
-
 /* Rows that so many results need, less those of padding. */
 static int64_t needed_size(uint32_t results, uint32_t stride, uint32_t kernel, uint32_t dilation,
                            uint32_t before, uint32_t behind)
@@ -12,7 +9,7 @@ static int64_t needed_size(uint32_t results, uint32_t stride, uint32_t kernel, u
            behind;
 }
 
-bool ethos_u_window(ethos_u_t *npu, ethos_u_window_t *window)
+bool ethos_u_window(ethos_u_t *npu, uint32_t largest, ethos_u_window_t *window)
 {
     const uint32_t stride = ethos_u_get(npu, ETHOS_U_KERNEL_STRIDE);
     const uint32_t dilation_x = (stride >> 3 & 1u) + 1u, dilation_y = (stride >> 4 & 1u) + 1u;
@@ -40,8 +37,9 @@ bool ethos_u_window(ethos_u_t *npu, ethos_u_window_t *window)
                                 "KERNEL_STRIDE = %x, IFM_UPSCALE = %u: the model does not know it",
                                 (uint64_t)stride, window->upscale);
     }
-    if (window->kernel_h > LARGEST_KERNEL || window->kernel_w > LARGEST_AREA ||
-        window->kernel_h * window->kernel_w > LARGEST_AREA) {
+    const uint32_t area = largest * largest;
+    if (window->kernel_h > largest || window->kernel_w > area ||
+        window->kernel_h * window->kernel_w > area) {
         return ethos_u_complain(npu, HTVM_ETHOS_U_BAD_STREAM, "the kernel of %ux%u is too large",
                                 window->kernel_h, window->kernel_w);
     }
