@@ -106,7 +106,8 @@ def _not_streamed(why: str) -> UnsupportedError:
     return UnsupportedError(
         f"the input cannot come row by row: {why}",
         where="option 'input'",
-        hint="leave it out, or give input='overwritten'",
+        hint="leave it out, or give input='overwritten'; io='int8' (--io int8) leaves out what "
+        "converts reals or bytes",
     )
 
 
@@ -211,7 +212,10 @@ class _Planner:
             best.append(min(needs, default=None))
         if best[-1] is None:
             name = self.network.units[self.network.last[self.network.streamed]].name
-            raise _not_streamed(f"no chain of at most {_LONGEST} operators reaches '{name}'")
+            raise _not_streamed(
+                f"no chain reaches '{name}', the last reader: one has at most {_LONGEST} "
+                "operators, and all that read a tensor pad it alike"
+            )
         return best[-1]
 
     def _quickest(self, limit: int, low: int) -> list[_Segment] | None:
