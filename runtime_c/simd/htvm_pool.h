@@ -59,7 +59,7 @@ HTVM_SHARED void htvm_pool_sums(int32_t *sums, const int8_t *x, uint32_t rows, u
         columns *= rows;
         rows = 1;
     }
-    for (; c + 4 <= channels; c += 4) {
+    for (; c < channels / 4 * 4; c += 4) {
         uint32_t even = 0, odd = 0;
         for (uint32_t row = 0; row < rows; row++) {
             htvm_pool_row(&even, &odd, x + c + row * pitch, columns, step);

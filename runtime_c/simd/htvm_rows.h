@@ -147,15 +147,16 @@ HTVM_INLINE void htvm_rows_double(int32_t *sums, const int8_t *x, const int8_t *
                                   uint32_t fours)
 {
     int32_t a, b, c, d, e, f;
-#define HTVM_PAIRS HTVM_TWO("", "q0", "q2", "q4", "q6", "q7") HTVM_TWO("a", "q1", "q3", "q5", "q6", "q7")
+#define HTVM_TWO_TWICE                                                                             \
+    HTVM_TWO("", "q0", "q2", "q4", "q6", "q7") HTVM_TWO("a", "q1", "q3", "q5", "q6", "q7")
     __asm__ volatile("vldrb.8 q0, [%[x]]\n vldrb.8 q1, [%[x], #16]\n vldrb.8 q2, [%[x], #32]\n"
                      "vldrb.8 q3, [%[x], #48]\n vldrb.8 q4, [%[x], #64]\n vldrb.8 q5, [%[x], #80]\n"
                      "dls lr, %[fours]\n"
-                     "1:\n" HTVM_PAIRS HTVM_FIRST_TWO HTVM_PAIRS HTVM_LAST_TWO "le lr, 1b\n"
+                     "1:\n" HTVM_TWO_TWICE HTVM_FIRST_TWO HTVM_TWO_TWICE HTVM_LAST_TWO "le lr, 1b\n"
                      : HTVM_SIX, [w] "+&r"(weights), [s] "+&r"(sums)
                      : [x] "r"(x), [fours] "r"(fours)
                      : "lr", "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "memory");
-#undef HTVM_PAIRS
+#undef HTVM_TWO_TWICE
 }
 
 /* Longer ones are read again for every two channels: 12 instructions for 96 products.  All registers
