@@ -31,6 +31,7 @@ class VendorDriver:
         zephyr: Kconfig option that brings it in Zephyr.
         cmsis: the component in CMSIS projects.
         begin: what a program must do before the first run, as sentences in Markdown.
+        begin_zephyr: the same where Zephyr brings the driver.
         duties: what else it must see to, each as sentences in Markdown.
     """
 
@@ -45,4 +46,5 @@ class VendorDriver:
     zephyr: str
     cmsis: CmsisComponent
     begin: str
+    begin_zephyr: str
     duties: tuple[str, ...]

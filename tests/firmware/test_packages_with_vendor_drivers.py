@@ -56,7 +56,8 @@ def test_a_package_names_the_driver_and_does_not_carry_it(
         "`src/ethosu_driver.c`, `src/ethosu_device_u55_u65.c`, `src/ethosu_pmu.c` and the folder "
         "`include`",
         "`HTVM_ETHOS_U_DRIVER`", "`ETHOSU_TARGET_NPU_CONFIG=ethos-u55-128`", "`ethosu_init`",
-        "`ethosu_flush_dcache` and `ethosu_invalidate_dcache`", "multiples of 16 B",
+        "`ethosu_flush_dcache` and `ethosu_invalidate_dcache`", "whole cache lines",
+        "Commands, weights and arena begin at multiples of 16 B",
         "may stay in flash", "Ethos-U55 with 128 MACs per cycle", "0x4E01", "0x4E02", "0x4E03",
     ):  # fmt: skip
         assert told in text
@@ -115,6 +116,7 @@ def test_build_systems_are_told(module: htvm.Module, tmp_path: Path) -> None:
     zephyr = module.export(tmp_path / "zephyr", kind="zephyr")
     assert "\tdepends on ETHOS_U\n" in (zephyr / "zephyr" / "Kconfig").read_text()
     assert "CONFIG_ETHOS_U=y\nCONFIG_SMALL=y\n" in (zephyr / "samples/check/prj.conf").read_text()
+    assert "`CONFIG_ETHOS_U_DCACHE`" in (zephyr / "README.md").read_text()
     cmsis = module.export(tmp_path / "cmsis", kind="cmsis")
     root = ElementTree.parse(cmsis / "HTVM.small.pdsc").getroot()
     required = root.find("./conditions/condition/require")

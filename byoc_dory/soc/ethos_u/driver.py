@@ -33,13 +33,18 @@ def core_driver(product: str, macs: int) -> VendorDriver:
         begin="Register one driver with `ethosu_init` before the first run, and let the NPU's "
         "interrupt call `ethosu_irq_handler`, both with the addresses and numbers of your chip. "
         "Without a registered driver, `ethosu_reserve_driver` waits forever.",
+        begin_zephyr="Zephyr registers a driver where the board's device tree has the NPU, and its "
+        "option `CONFIG_ETHOS_U_DCACHE` has functions for the data cache.",
         duties=(
             f"The driver refuses commands for another NPU than Ethos-{product} with {macs} MACs "
             f"per cycle. The network then returns 0x{FAILED:X}, as after every failure of the "
             f"driver; 0x{NO_DRIVER:X} if it is given no driver.",
-            "If the core has a data cache over RAM that the NPU accesses, override the driver's "
-            "weak functions `ethosu_flush_dcache` and `ethosu_invalidate_dcache`: they do "
-            "nothing by default. Or leave that RAM uncached.",
+            "If the core has a data cache over RAM that the NPU accesses, override both of the "
+            "driver's weak functions `ethosu_flush_dcache` and `ethosu_invalidate_dcache`, which "
+            "do nothing by default. They are given parts of the arena that begin at multiples of "
+            "16 B and must take whole cache lines, as CMSIS's functions `..._by_Addr` do. Nothing "
+            "may write into these lines during a run: pass an arena that begins at a cache line "
+            "and shares none with other variables. Or leave that RAM uncached.",
             "Commands, weights and arena begin at multiples of 16 B, as the C declares them; the "
             f"network returns 0x{MISALIGNED:X} if a linker script does not keep that.",
             "Commands and weights are constants and may stay in flash that the NPU can read. "
