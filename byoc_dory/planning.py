@@ -133,12 +133,12 @@ def expand(cost: Cost, region: Region, accelerator: str | None = None) -> Expand
         others = [other for _, other in parts]
         for part, own in parts:
             layers.append(part)
-            accelerators[part.name] = _quickest(part, own, others, cost)
+            accelerators[part.name] = _quickest(own, others, part, cost)
     return Expanded(replace(region, layers=tuple(layers), homes=()), accelerators)
 
 
 def _quickest(
-    part: Layer, own: Accelerator, others: Sequence[Accelerator], cost: Cost
+    own: Accelerator, others: Sequence[Accelerator], part: Layer, cost: Cost
 ) -> Accelerator:
     """Return the accelerator of a part of a layer: its own, or a quicker one of another part.
 
