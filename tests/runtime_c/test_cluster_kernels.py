@@ -496,7 +496,9 @@ def test_norms(
     else:
         mul = int(draw.rng.integers(-9, 10) if wide or bits < 16 else draw.rng.choice([-1, 0, 1]))
         function = AffineNorm(weight, bias, mul, shift)
-        args.bias, args.mul = kernels.pointer(bias), mul
+        folded = 1 if wide else mul  # as the packed weights and biases are
+        args.weight = kernels.pointer((weight * folded).astype(np.int32))
+        args.bias, args.mul = kernels.pointer((bias * folded).astype(np.int32)), mul
     check_rows(kernels, name, args, function, x, cores)
 
 

@@ -45,7 +45,7 @@ def test_an_encoder_computes_while_transfers_go_on() -> None:
     causes, units = result.causes, dict(result.units)
     assert causes is not None
     # Kernels are the cluster's, the host's share included; ITA works while the DMA loads.
-    assert causes.computing == units["cluster"] > 5 * causes.host_alone
+    assert causes.computing == units["cluster"] > 2 * causes.host_alone
     assert causes.cores == units["cluster"] + units["ita"]
     assert 0 < overlap(result, "ita", "dma") == causes.dma_hidden
     assert overlap(result, "ita", "cluster") == 0
