@@ -38,6 +38,7 @@ from byoc_dory.soc.snitch_ita.description import soc as snitch_ita
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from htvm import zoo
 from htvm.inputs import seeded_inputs
+from htvm.tools.zoo.transformers import LAYERS
 from htvm.model import Model
 from htvm.progress import Progress
 from htvm.result import RunResult
@@ -159,7 +160,7 @@ def run(folder: Path, progress: Progress | None = None) -> Artefact:
     soc = snitch_ita()
     with progress.stage("encoder, one layer on the cores"):
         one = zoo.encoder(layers=1, stacked=STACKED)
-        cores = measure("one layer, 24 times", one, CLUSTER, zoo.transformers.LAYERS)
+        cores = measure("one layer, 24 times", one, CLUSTER, LAYERS)
     with progress.stage("encoder with ITA"):
         ita = measure("24 layers", zoo.encoder(stacked=STACKED), ITA)
     micro: list[tuple[Measured, Micro | None]] = []
