@@ -91,7 +91,7 @@ PEERS = (
         ("ethos-u-vela==5.2.0",),
         ("tflite",),
         "commands of an Ethos-U beside a TFLite file",
-        note="ethos-u55-128; nothing here runs them; data: the compiled file",
+        note="ethos-u55-128; for what runs them here, see `ethos_u55`; data: the compiled file",
     ),
     Peer(
         "executorch",

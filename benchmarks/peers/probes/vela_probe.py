@@ -26,7 +26,7 @@ def probe(case: dict[str, str]) -> dict[str, Any]:
             row = next(csv.DictReader(file))
     return {
         "reads": True,
-        "reason": "nothing here runs its commands",
+        "reason": "its TFLite file needs an interpreter",
         "data_bytes": size,
         "ram_bytes": round(float(row["sram_memory_used"]) * 1024),
         "size_of": "compiled file; SRAM by its own report",
