@@ -38,11 +38,11 @@ from byoc_dory.soc.snitch_ita.description import soc as snitch_ita
 from byoc_dory.soc.snitch_ita.ita_core import Ita
 from htvm import zoo
 from htvm.inputs import seeded_inputs
-from htvm.tools.zoo.transformers import LAYERS
 from htvm.model import Model
 from htvm.progress import Progress
 from htvm.result import RunResult
 from htvm.tools.report.table import Column, Table, ratio, text
+from htvm.tools.zoo.transformers import LAYERS
 
 __all__ = ["made_of", "run"]
 
