@@ -62,6 +62,10 @@ class Board:
         platformio: what PlatformIO calls it; None if PlatformIO does not know it.
         qemu: QEMU's name of this machine, if it has a model of it.
         vector_bits: bits of a vector register (VLEN) of a RISC-V core with vectors; 0 for others.
+        npu: name of the target of an accelerator beside the core, which is the board's; empty if
+            there is none.
+        npu_macs: its multiply-accumulates per cycle.
+        npu_clock_hz: its highest clock.
     """
 
     name: str
@@ -77,6 +81,14 @@ class Board:
     platformio: PlatformIO | None = None
     qemu: str = ""
     vector_bits: int = 0
+    npu: str = ""
+    npu_macs: int = 0
+    npu_clock_hz: int = 0
+
+    @property
+    def target(self) -> str:
+        """The name of its target: the accelerator's where it has one, else the core's."""
+        return self.npu or self.core
 
     @property
     def unverified(self) -> tuple[str, ...]:
@@ -164,6 +176,12 @@ def _check_values(board: Board, path: Path, spans: list[tuple[int, int]]) -> Non
             f"the board {board.name!r} has a clock or a size below 1, or a negative address",
             where=where,
         )
+    if len({bool(board.npu), board.npu_macs > 0, board.npu_clock_hz > 0}) > 1:
+        raise TargetError(
+            f"the board {board.name!r} has an NPU without MACs or a clock, or these without an NPU",
+            where=where,
+            hint="give npu, npu_macs and npu_clock_hz, or none of them",
+        )
     if spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1]:
         raise TargetError("flash and RAM overlap", where=where, hint="check both addresses")
     numbers = {
@@ -231,7 +249,8 @@ def new_board(name: str, like: str) -> str:
             "the name is taken", where=where, hint=f"`htvm boards show {name}` shows that board"
         )
     template = board_called(like)
-    numbers = ("core", "vector_bits", "fpu", "clock_hz", "flash", "ram")
+    left_out = (*_UNSOURCED, "console", "platformio")
+    numbers = [field.name for field in fields(Board) if field.name not in left_out]
     board = replace(
         template,
         name=name,

@@ -263,6 +263,9 @@ def cpu_target(name: str) -> str:
 def board_target(name: str) -> str:
     """Return the target of a board, e.g. "cortex_m4:board=nucleo-l4r5zi".
 
+    Of a board with an NPU, the NPU's: "ethos_u55:board=grove-vision-ai-v2"; its core alone is
+    "cortex_m55:board=grove-vision-ai-v2".
+
     Args:
         name: name of a board, or path of a board's file.
 
@@ -270,20 +273,22 @@ def board_target(name: str) -> str:
         TargetError: there is no such board, the file is not a board's, or there is no such core.
     """
     board = board_called(name)
-    if _specified(board.core) is None:
-        known = targets()
-        raise TargetError(
-            f"there is no core {board.core!r}",
-            where=name,
-            hint=f"{nearest(board.core, known)}known targets: {', '.join(known)}",
-        )
+    for target in (board.core, board.target):
+        if _specified(target) is None:
+            known = targets()
+            what = "NPU" if target == board.npu else "core"
+            raise TargetError(
+                f"there is no {what} {target!r}",
+                where=name,
+                hint=f"{nearest(target, known)}known targets: {', '.join(known)}",
+            )
     if {*name} & {*",:="}:
         raise TargetError(
             "a board's path is part of its target's name, and cannot have ',', ':' or '='",
             where=name,
             hint="go to the file's folder, and name the file alone",
         )
-    return f"{board.core}:board={name}"
+    return f"{board.target}:board={name}"
 
 
 def _is_board(name: str) -> bool:

@@ -15,7 +15,7 @@ from byoc_dory.errors import L2OverflowError, TargetError
 from byoc_dory.soc.header import render
 from htvm.firmware.host import unconnected_models
 from htvm.firmware.linked import Firmware, MemoryUse, link_firmware
-from htvm.firmware.paths import NO_DEVICES, driver_folders, runtime_c, simd_folders
+from htvm.firmware.paths import NO_DEVICES, driver_folders, runtime_c, simd_folders, soc_folder
 from htvm.firmware.toolchain import Compiler
 
 if TYPE_CHECKING:
@@ -120,9 +120,19 @@ def include_folders(soc: Soc) -> tuple[Path, ...]:
     return (platforms / "arm", libc, root / "include", *devices, *simd_folders(soc))
 
 
-def device_sources(soc: Soc) -> tuple[Path, ...]:
-    """Return the C files of the SoC's device models, which emulators do not have; often none."""
-    return () if soc.driver == NO_DEVICES else unconnected_models(soc)
+def device_sources(soc: Soc, *, emulated: bool) -> tuple[Path, ...]:
+    """Return the C files in place of the drivers of the SoC's devices; often none.
+
+    Args:
+        soc: the SoC.
+        emulated: whether an emulator without the devices will run the firmware, which then has
+            their models.  Otherwise it is measured, and has what answers that there is no device.
+    """
+    if soc.driver == NO_DEVICES:
+        return ()
+    if emulated:
+        return unconnected_models(soc)
+    return tuple(sorted((soc_folder(soc) / "absent").glob("*.c")))
 
 
 def linker_script(soc: Soc, size: int | None = None) -> str:
@@ -146,7 +156,9 @@ def linker_script(soc: Soc, size: int | None = None) -> str:
     return text
 
 
-def build_firmware(sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: Compiler) -> None:
+def build_firmware(
+    sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: Compiler, *, emulated: bool = False
+) -> None:
     """Compile and link ``firmware.elf``.
 
     Args:
@@ -155,6 +167,7 @@ def build_firmware(sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: C
         soc: the SoC it will run on.
         out_dir: folder for ``firmware.elf`` and ``link.ld``; created if necessary.
         compiler: the cross compiler.
+        emulated: as for `device_sources`.
 
     Raises:
         L2OverflowError: flash or RAM is too small; the message lists the sizes.
@@ -164,7 +177,7 @@ def build_firmware(sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: C
     link_firmware(
         compiler,
         arm_flags(core_of(soc), gcc=compiler.is_gcc, cpu=compiler.cpu),
-        [*sources, *platform_sources(), *device_sources(soc)],
+        [*sources, *platform_sources(), *device_sources(soc, emulated=emulated)],
         [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)],
         out_dir,
         script_of=partial(linker_script, soc),

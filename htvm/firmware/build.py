@@ -19,7 +19,7 @@ from htvm.firmware import arm, host, rv32, vectors
 from htvm.firmware.builds import kept_build
 from htvm.firmware.isa import kernel_flags, rv32_flags, vector_flags
 from htvm.firmware.linked import Firmware
-from htvm.firmware.paths import driver_folders, simd_folders
+from htvm.firmware.paths import NO_DEVICES, driver_folders, simd_folders
 from htvm.firmware.sizes import (
     Sizes,
     check_l2,
@@ -177,7 +177,7 @@ def build_arm(
         L2OverflowError: the program exceeds flash or RAM; the message lists the sizes.
         ToolchainError: there is no compiler, or it fails.
     """
-    return _build_arm(program, soc, compiler, cache_dir, in_flash=True)
+    return _build_arm(program, soc, compiler, cache_dir, emulated=False)
 
 
 def _build_arm(
@@ -186,7 +186,7 @@ def _build_arm(
     compiler: Compiler | None,
     cache_dir: Path | None,
     *,
-    in_flash: bool,
+    emulated: bool,
 ) -> Built:
     core = arm.core_of(soc)
     compiler = compiler or Compiler.zig()
@@ -196,10 +196,11 @@ def _build_arm(
 
     def make(folder: Path, sources: list[Path]) -> None:
         objects = _objects(sources, kernel_flags, compiler, arm.include_folders(soc), flags)
-        arm.build_firmware(objects, soc, folder, compiler)
+        arm.build_firmware(objects, soc, folder, compiler, emulated=emulated)
 
-    variant = ("arm", compiler.name, *flags, str(kernel_flags))
-    files = _firmware_files(program, in_flash=in_flash)
+    models = ("models",) if emulated and soc.driver != NO_DEVICES else ()
+    variant = ("arm", compiler.name, *flags, str(kernel_flags), *models)
+    files = _firmware_files(program, in_flash=not emulated)
     path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
     firmware = Firmware.open(path, soc, soc.host.stack)
     sizes = linked_sizes(firmware, program, compiler.name)
@@ -224,7 +225,7 @@ def build_qemu(
     """
     if soc.host.vectors is not None:
         return _build_vectors(program, soc, compiler or Compiler.zig(), cache_dir)
-    built = _build_arm(program, arm.on_qemu(soc), compiler, cache_dir, in_flash=False)
+    built = _build_arm(program, arm.on_qemu(soc), compiler, cache_dir, emulated=True)
     return replace(built, platform="qemu")
 
 

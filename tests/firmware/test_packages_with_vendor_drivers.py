@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
@@ -12,7 +13,9 @@ import pytest
 
 import htvm
 from byoc_dory.errors import TargetError
+from byoc_dory.soc.board import boards
 from byoc_dory.soc.registry import resolve
+from htvm.firmware.elf import read_elf
 from htvm.firmware.packages import FLAGS, kind_written, refuse_kind
 from htvm.firmware.paths import runtime_c
 from htvm.tools.cli import main
@@ -122,6 +125,39 @@ def test_build_systems_are_told(module: htvm.Module, tmp_path: Path) -> None:
     required = root.find("./conditions/condition/require")
     assert required is not None and required.attrib["Csub"] == "Ethos-U Driver"
     assert "`ARM::ethos-u-core-driver`" in (cmsis / "README.md").read_text()
+
+
+NPU = [board.name for board in boards().values() if board.npu]
+
+
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("board", NPU)
+def test_gcc_links_the_example_for_every_board_with_an_npu(board: str, tmp_path: Path) -> None:
+    """For its memories, with what answers that there is no NPU in the driver's place."""
+    cmake = tool("cmake")
+    tool("arm-none-eabi-gcc")
+    package, build = built(tmp_path, board).export(tmp_path / "package"), tmp_path / "build"
+    absent = runtime_c() / "soc" / "ethos_u"
+    (tmp_path / "CMakeLists.txt").write_text(
+        PROJECT.format(
+            library="ethosu_core_driver", sources=absent / "absent" / "ethos_u_absent.c",
+            folder=absent, includes="", package=package,
+        )
+    )  # fmt: skip
+    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={package / 'toolchain.cmake'}"
+    environment = {**os.environ, "CFLAGS": "-Wall -Wextra -Werror"}
+    for line in (["-S", tmp_path, "-B", build, "-DSMALL_CHECK=ON", toolchain], ["--build", build]):
+        done = subprocess.run(
+            [cmake, *map(str, line)],
+            capture_output=True, text=True, check=False, timeout=300, env=environment,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    elf = read_elf(build / "package" / "small_check")
+    flash, ram = boards()[board].flash, boards()[board].ram
+    assert flash.address <= elf.symbols["small_run"].address < flash.address + flash.size
+    assert ram.address <= elf.symbols["small_arena"].address < ram.address + ram.size
+    readme = (package / "README.md").read_text()
+    assert f"ethos-u55-{boards()[board].npu_macs}`" in readme and "toolchain.cmake` for" in readme
 
 
 PROJECT = """

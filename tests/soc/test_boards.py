@@ -23,6 +23,7 @@ from htvm.tools.cli import main
 from htvm.tools.cli.arguments import open_model
 from htvm.tools.cli.verbs import VERBS
 from htvm.tools.report.fit import Fit
+from tests.frontend.flatfile import small_network
 from tests.tools import tool
 
 DATA = Path(package.__file__).parent / "data"
@@ -53,11 +54,14 @@ def test_there_are_boards_that_people_have() -> None:
 def test_every_board_is_a_target(name: str) -> None:
     board = boards()[name]
     target = resolve(board_target(name))
-    assert target.name == f"{board.core}:board={name}" == resolve(name).name
+    assert target.name == f"{board.npu or board.core}:board={name}" == resolve(name).name
     host = CORES[board.core]
     if host.vectors is not None:
         host = replace(host, vectors=replace(host.vectors, bits=board.vector_bits))
-    assert target.soc.clock_hz == board.clock_hz and target.soc.host == host
+    assert target.soc.clock_hz == (board.npu_clock_hz or board.clock_hz)
+    assert target.soc.host == host
+    alone = resolve(f"{board.core}:board={name}").soc
+    assert (alone.clock_hz, alone.memories) == (board.clock_hz, target.soc.memories) or board.npu
     flash, ram = target.soc.memories
     assert (flash.base, flash.size) == (board.flash.address, board.flash.size)
     assert (ram.base, ram.size) == (board.ram.address, board.ram.size)
@@ -68,7 +72,7 @@ def test_every_board_is_a_target(name: str) -> None:
 def test_every_number_has_a_source(name: str) -> None:
     board = boards()[name]
     given = {"core", "clock_hz", "flash", "ram"}
-    more = ("fpu", "console", "platformio", "vector_bits")
+    more = ("fpu", "console", "platformio", "vector_bits", "npu", "npu_macs", "npu_clock_hz")
     given |= {field for field in more if getattr(board, field)}
     assert {*board.sources} == given
     for text in board.sources.values():
@@ -81,8 +85,9 @@ def test_every_number_has_a_source(name: str) -> None:
         assert arm is not None and board.fpu.startswith(cores[arm.cpu])
 
 
-CORTEX = [name for name in NAMES if boards()[name].core.startswith("cortex")]
-RISCV = [name for name in NAMES if name not in CORTEX]
+NPU = [name for name in NAMES if boards()[name].npu]
+CORTEX = [n for n in NAMES if boards()[n].core.startswith("cortex") and n not in NPU]
+RISCV = [name for name in NAMES if name not in (*CORTEX, *NPU)]
 
 
 @pytest.mark.rotating(1)
@@ -101,6 +106,39 @@ def test_digits_link_and_run(name: str) -> None:
     inputs = seeded_inputs(module.compiled.source.inputs)
     (output,) = module.run(inputs).outputs
     np.testing.assert_array_equal(output, module.reference(inputs)[0])
+
+
+@pytest.mark.rotating(1)
+@pytest.mark.parametrize("name", NPU)
+def test_a_network_fits_and_runs_beside_an_npu(name: str, tmp_path: Path) -> None:
+    """With the board's NPU, on this machine with the model of the device; and it fits."""
+    pytest.importorskip("ethosu.regor", reason="ethos-u-vela is not installed")
+    path, board = tmp_path / "small.tflite", boards()[name]
+    path.write_bytes(small_network().file())
+    found = htvm.fit(path, name)
+    assert found.fits == "yes" and found.target == f"ethos_u55:board={name}"
+    limits = {level.memory: level.limit for level in found.levels}
+    assert (limits["flash"], limits["RAM"]) == (board.flash.size, board.ram.size)
+    module = htvm.build(path, name, platform="host")
+    (core,) = module.compiled.target.accelerators
+    assert core.peak_macs == board.npu_macs
+    inputs = seeded_inputs(module.model.inputs)
+    np.testing.assert_array_equal(module.run(inputs).outputs[0], module.reference(inputs)[0])
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("ethos_u55:board=pico", "cannot be .pico.; .*grove-vision-ai-v2"),
+        ("ethos_u55:board=grove-vision-ai-v2,macs=256", "macs is 64 on the board, not 256"),
+        ("ethos_u55:board=grove-vision-ai-v2,sram=1MiB", "sram is .* on the board"),
+        ("ethos_u55:board=numaker-m55m1,clock=400", "220 MHz at most, not 400"),
+        ("ethos_u65:board=ek-ra8p1", "there is no ethos_u65 with board=ek-ra8p1"),
+    ],
+)
+def test_what_a_board_with_an_npu_has_not(target: str, said: str) -> None:
+    with pytest.raises(TargetError, match=said):
+        resolve(target)
 
 
 def test_an_unknown_board_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,6 +192,7 @@ def test_a_board_and_its_own_target_agree(capsys: pytest.CaptureFixture[str]) ->
         ({"flash": 4096}, "'flash' is no record of base, size"),
         ({"ram": {"base": "0x10001000", "size": 65536}}, "flash and RAM overlap"),
         ({"ram": None}, "a board lacks the field 'ram'"),
+        ({"npu": "ethos_u55"}, "an NPU without MACs or a clock"),
         ({"flsh": 1}, "a board has no field 'flsh'.*did you mean flash[?]"),
         ({"platformio": {"platform": "p", "bord": "b"}}, "no field 'bord'.*did you mean board[?]"),
         ({"console": ""}, "'console' has a source but no value"),

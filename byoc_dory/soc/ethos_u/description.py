@@ -7,8 +7,13 @@ configurations of the accelerators, their own memory, and the memories that esti
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from byoc_dory.errors import TargetError
 from byoc_dory.soc.arm_cores import ARM_CORES
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
+from byoc_dory.soc.board import SUFFIX, Board, board_called, boards
+from byoc_dory.soc.cores import Host
 from byoc_dory.soc.ethos_u.npu import EthosU
 from byoc_dory.soc.ethos_u.vela import Memories
 from byoc_dory.soc.parameters import Parameter
@@ -18,9 +23,12 @@ SHRAM = {32: 16 << 10, 64: 16 << 10, 128: 24 << 10, 256: 48 << 10}
 
 U65_MACS = 256
 
-_FLASH = (0.125, 128, 64, 0, 2, 0)
-_U55 = Memories(500_000_000, sram=(1.0, 32, 32, 32, 4, 4), flash=_FLASH)
-_U65 = Memories(500_000_000, sram=(1.0, 32, 32, 32, 8, 8), flash=(0.0625, 128, 64, 0, 2, 0))
+CLOCK_MHZ = 500
+"""The accelerator's clock in both of Vela's configurations."""
+
+_SRAM = {"EthosU55": (1.0, 32, 32, 32, 4, 4), "EthosU65": (1.0, 32, 32, 32, 8, 8)}
+_FLASH_HZ = {"EthosU55": 62_500_000, "EthosU65": 31_250_000}
+_FLASH = (128, 64, 0, 2, 0)
 
 # The address of Corstone-300's register block, as Arm's application note AN547 and QEMU have it.
 REGISTERS = 0x4810_2000
@@ -29,15 +37,52 @@ FLASH_BASE, FLASH_BYTES = 0x0000_0000, 64 << 20  # assumed: room for every netwo
 RAM_BASE = 0x2000_0000
 RAM_BYTES = 4 << 20  # assumed: room for every network of MLPerf Tiny, and for larger ones
 
+NONE = "none"
+
 PARAMETERS = (
-    Parameter("macs", U65_MACS, "multiply-accumulates per cycle", choices=tuple(SHRAM)),
     Parameter(
-        "sram", RAM_BYTES, "RAM: arena, stack", unit="B", low=16 << 10, high=64 << 20, step=16
+        "board",
+        NONE,
+        "core, NPU, memories and clocks of a board, by name or file; none: as the others say",
+        choices=(NONE, *(name for name, board in boards().items() if board.npu)),
+        files=SUFFIX,
+    ),
+    Parameter(
+        "macs",
+        0,
+        "multiply-accumulates per cycle; 0: the board's, or 256",
+        choices=(0, *SHRAM),
+    ),
+    Parameter(
+        "clock",
+        0,
+        "the NPU's clock; 0: the board's, or 500 MHz",
+        unit="MHz",
+        low=0,
+        high=1000,
+    ),
+    Parameter(
+        "sram",
+        0,
+        "RAM: arena, stack; 0: the board's, or 4 MiB",
+        unit="B",
+        low=0,
+        high=64 << 20,
+        step=16,
     ),
 )
 
 
-def _accelerator(architecture: str, macs: int) -> EthosU:
+def _memories(architecture: str, clock_hz: int) -> Memories:
+    """Return the memories of Vela's configuration beside an accelerator with another clock.
+
+    Assumed: SRAM has the accelerator's clock, and flash stays as fast as it is.
+    """
+    flash_clock = min(1.0, _FLASH_HZ[architecture] / clock_hz)
+    return Memories(clock_hz, sram=_SRAM[architecture], flash=(flash_clock, *_FLASH))
+
+
+def _accelerator(architecture: str, macs: int, clock_hz: int) -> EthosU:
     name = f"ethos_{architecture.removeprefix('Ethos').lower()}"
     return EthosU(
         name=name,
@@ -48,26 +93,75 @@ def _accelerator(architecture: str, macs: int) -> EthosU:
         architecture=architecture,
         macs=macs,
         shram=SHRAM[macs],
-        memories=_U55 if architecture == "EthosU55" else _U65,
+        memories=_memories(architecture, clock_hz),
         element_cycles=1,  # assumed: only for comparing cores before Vela is asked
     )
 
 
-def design(*, macs: int, sram: int) -> Soc:
+def design(*, board: str, macs: int, clock: int, sram: int) -> Soc:
     """Return the SoC with these parameters (`PARAMETERS`).
 
     The U65 has 256 multiply-accumulates per cycle; with another number there is only a U55.
+
+    Raises:
+        TargetError: the board has no Ethos-U, or other numbers than those given.
     """
-    u55 = _accelerator("EthosU55", macs)
-    accelerators = (u55, _accelerator("EthosU65", macs)) if macs == U65_MACS else (u55,)
-    host = ARM_CORES["cortex_m55"]
+    if board != NONE:
+        return _of_board(board_called(board), macs, clock, sram)
+    macs, clock_hz = macs or U65_MACS, (clock or CLOCK_MHZ) * 1_000_000
+    u55 = _accelerator("EthosU55", macs, clock_hz)
+    u65 = (_accelerator("EthosU65", macs, clock_hz),) if macs == U65_MACS else ()
+    soc = _soc(ARM_CORES["cortex_m55"], clock_hz, (u55, *u65))
+    return soc.resized("L2", sram) if sram else soc
+
+
+def _of_board(board: Board, macs: int, clock: int, sram: int) -> Soc:
+    """Return the SoC of a board, at its NPU's clock or a lower one."""
+    where, known = f"board {board.name!r}", {"ethos_u55": "EthosU55", "ethos_u65": "EthosU65"}
+    if board.npu not in known:
+        raise TargetError(f"it has no Ethos-U: {board.npu or 'no NPU'}", where=where)
+    if board.core not in ARM_CORES or board.npu_macs not in SHRAM:
+        raise TargetError(
+            f"no Ethos-U with {board.npu_macs} MACs per cycle beside a {board.core}",
+            where=where,
+            hint=f"MACs are one of {', '.join(map(str, SHRAM))}, the core {', '.join(ARM_CORES)}",
+        )
+    for name, given, there in (("macs", macs, board.npu_macs), ("sram", sram, board.ram.size)):
+        if given not in (0, there):
+            raise TargetError(
+                f"{name} is {there} on the board, not {given}",
+                where=where,
+                hint=f"leave {name} out",
+            )
+    clock_hz = clock * 1_000_000 or board.npu_clock_hz
+    if clock_hz > board.npu_clock_hz:
+        raise TargetError(
+            f"its NPU has {board.npu_clock_hz / 1e6:g} MHz at most, not {clock}",
+            where=where,
+            hint="leave clock out, or give a lower one",
+        )
+    accelerator = _accelerator(known[board.npu], board.npu_macs, clock_hz)
+    soc = _soc(ARM_CORES[board.core], clock_hz, (accelerator,))
+    flash, ram = soc.memories
+    return replace(
+        soc,
+        title=f"{board.title} ({board.chip})",
+        memories=(
+            replace(flash, base=board.flash.address, size=board.flash.size),
+            replace(ram, base=board.ram.address, size=board.ram.size),
+        ),
+        adjustable=(),
+    )
+
+
+def _soc(host: Host, clock_hz: int, accelerators: tuple[EthosU, ...]) -> Soc:
     return Soc(
         name="ethos_u",
-        title="Cortex-M55 with an Ethos-U55 or U65",
-        clock_hz=_U55.core_clock,
+        title=f"{host.name} with an Ethos-U55 or U65",
+        clock_hz=clock_hz,
         memories=(
             Memory("flash", FLASH_BASE, FLASH_BYTES, "flash: code, weights"),
-            Memory("L2", RAM_BASE, sram, "SRAM: arena, inputs and outputs, stack"),
+            Memory("L2", RAM_BASE, RAM_BYTES, "SRAM: arena, inputs and outputs, stack"),
         ),
         host=host,
         # assumed: above all memories; only the simulator of RISC-V cores uses them.
@@ -75,7 +169,7 @@ def design(*, macs: int, sram: int) -> Soc:
         dma=None,
         accelerators=accelerators,
         targets=(
-            TargetSpec("ethos_u", (u55.name,)),
+            TargetSpec("ethos_u", (accelerators[0].name,)),
             *(TargetSpec(entry.name, (entry.name,)) for entry in accelerators),
             TargetSpec("ethos_u.cpu", ()),
         ),

@@ -324,7 +324,10 @@ def code_size(compiled: Compiled, compiler: Compiler | None, constants: int) -> 
         said = f"estimated from the words of its C, +-{TOLERANCE:.0%}: {error.what}"
         return CodeSize(code, borders, math.ceil(TOLERANCE * code), said)
     code = sizes.code + sizes.constants - constants
-    said = f"and its own constants, by {sizes.compiler}"
+    vendors = [core.vendor_driver for core in compiled.target.accelerators]
+    drivers = [driver.title for driver in dict.fromkeys(vendors) if driver is not None]
+    without = f", without {' and '.join(drivers)}" if drivers else ""
+    said = f"and its own constants, by {sizes.compiler}{without}"
     return CodeSize(code, sizes.io + sizes.other, 0, said)
 
 

@@ -57,6 +57,9 @@ def show_command(name: str, as_json: bool) -> None:
         "clock_hz": f"{board.clock_hz:,}",
         "flash": f"{board.flash.size:,} B at {board.flash.base}",
         "ram": f"{board.ram.size:,} B at {board.ram.base}",
+        "npu": board.npu,
+        "npu_macs": f"{board.npu_macs} per cycle" if board.npu else "",
+        "npu_clock_hz": f"{board.npu_clock_hz:,}" if board.npu else "",
         "console": board.console,
     }
     if board.platformio is not None:
@@ -118,6 +121,7 @@ def _list(as_json: bool) -> None:
         boards().values(),
         (Column("board"), lambda board: board.name),
         (Column("core"), lambda board: board.core),
+        (Column("NPU"), lambda board: f"{board.npu}, {board.npu_macs}" if board.npu else ""),
         (Column("MHz", number=True), lambda board: f"{board.clock_hz / 1e6:g}"),
         (Column("flash B", number=True), lambda board: board.flash.size),
         (Column("RAM B", number=True), lambda board: board.ram.size),
