@@ -34,6 +34,7 @@ class Fidelity:
         largest: the largest difference, in steps.
         ends: elements of the outputs, end to end.
         ends_different: of them, those that differ.
+        doubles_different: of the elements, torch's own that are others if it computes in float64.
     """
 
     elements: int
@@ -41,6 +42,7 @@ class Fidelity:
     largest: int
     ends: int
     ends_different: int
+    doubles_different: int
 
 
 def cut(program: TorchProgram) -> TorchProgram:
@@ -48,7 +50,7 @@ def cut(program: TorchProgram) -> TorchProgram:
     borders = {
         node.outputs[0]: f"{_BORDER}{node.outputs[0]}"
         for node in program.nodes
-        if ".quantize_per_tensor" in node.target
+        if _quantizes(node.target)
     }
 
     def moved(value: Argument) -> Argument:
@@ -111,6 +113,34 @@ class _Tensors(torch.fx.Interpreter):
         return made
 
 
+class _Doubles(_Tensors):
+    """Runs a program in float64; what quantize nodes make is read as float32 has it."""
+
+    def __init__(self, module: torch.fx.GraphModule, singles: Mapping[str, Any]) -> None:
+        super().__init__(module)
+        self._singles = singles
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        made = super().run_node(n)
+        return torch.from_numpy(self._singles[n.name]) if _quantizes(n.target) else made
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if _quantizes(target):
+            values, scale, zero_point, least, most, dtype = args
+            steps = torch.round(values / scale) + zero_point
+            return torch.clamp(steps, least, most).to(dtype)
+        if ".dequantize_per_tensor" in str(target):
+            values, scale, zero_point, *_ = args
+            return (values.double() - zero_point) * scale
+        made = super().call_function(target, args, kwargs)
+        is_single = isinstance(made, torch.Tensor) and made.dtype == torch.float32
+        return made.double() if is_single else made
+
+
+def _quantizes(target: object) -> bool:
+    return ".quantize_per_tensor" in str(target)
+
+
 def measured(program: torch.export.ExportedProgram, inputs: int = 20, seed: int = 1) -> Fidelity:
     """Return how a program's integers compare with torch's, over some random inputs."""
     buffer = io.BytesIO()
@@ -121,12 +151,14 @@ def measured(program: torch.export.ExportedProgram, inputs: int = 20, seed: int 
     interpreter = _Tensors(program.graph_module)
     state = _state(program)
     generator = torch.Generator().manual_seed(seed)
-    elements = different = largest = ends = ends_different = 0
+    elements = different = largest = ends = ends_different = doubles_different = 0
     with torch.no_grad():
         for _ in range(inputs):
             given = [torch.randn(item.shape, generator=generator) for item in read.inputs]
             results = interpreter.run(*state, *given)
             found = interpreter.found
+            doubles = _Doubles(program.graph_module, found)
+            doubles.run(*(_double(item) for item in (*state, *given)))
             fed = {item.name: found[item.name.removeprefix(_BORDER)] for item in parts.model.inputs}
             names = (item.name for item in parts.model.outputs)
             made = dict(zip(names, parts.run(fed).outputs, strict=True))
@@ -134,13 +166,19 @@ def measured(program: torch.export.ExportedProgram, inputs: int = 20, seed: int 
                 apart = np.abs(found[name].astype("int64") - made[name].astype("int64"))
                 elements, different = elements + apart.size, different + int((apart != 0).sum())
                 largest = max(largest, int(apart.max()))
+                doubles_different += int((found[name] != doubles.found[name]).sum())
             outputs = whole.run([item.numpy() for item in given]).outputs
             for own, wanted in zip(outputs, results, strict=True):
                 ends += own.size
                 reals = wanted.detach().numpy()
                 near = _NEAR * float(np.abs(reals).max())
                 ends_different += int((np.abs(own - reals) > near).sum())
-    return Fidelity(elements, different, largest, ends, ends_different)
+    return Fidelity(elements, different, largest, ends, ends_different, doubles_different)
+
+
+def _double(value: Any) -> Any:
+    is_single = isinstance(value, torch.Tensor) and value.dtype == torch.float32
+    return value.double() if is_single else value
 
 
 def _state(program: torch.export.ExportedProgram) -> list[Any]:
