@@ -49,6 +49,6 @@ def test_layers_that_amplify_beyond_doubles(monkeypatch: pytest.MonkeyPatch) -> 
         return [1e30 * part for part in pass_back(*given)]
 
     monkeypatch.setattr(noise, "pass_back", amplified)
-    net = annotated(draw("residual", 40))
+    net = annotated(draw("residual", 12))
     model = NoiseModel(net, observe(net, noise_inputs(net, 6, 5), 5))
     assert all(np.isfinite(choose_scales(net, model).step[node.name]).all() for node in net.nodes)
