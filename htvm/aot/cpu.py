@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -34,7 +34,7 @@ from htvm.aot.fuse import Fused, FusedGroup, fuse, layer_of
 from htvm.aot.intrinsics import KERNELS, CoreKernels
 from htvm.aot.lanes import call_clip
 from htvm.aot.literals import shape_text
-from htvm.aot.loops import macs_of
+from htvm.aot.loops import bytes_of, macs_of
 from htvm.aot.lower import SMALL_STACK_BYTES, STACK_BYTES, lower, serial
 from htvm.aot.native import SUMS
 from htvm.aot.parallel import Cores, share
@@ -88,7 +88,7 @@ def compile_cpu(
     symbols: Symbols | None = None,
     exact: bool = True,
     pool: ConstantPool | None = None,
-    known: KnownKernels | None = None,
+    apart: bool = False,
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
 
@@ -111,7 +111,8 @@ def compile_cpu(
         exact: whether every compiler and library must give the same numbers: then kernels call no
             mathematical functions, and no int32 value may overflow.
         pool: constants that there are already; new ones are added.
-        known: kernels that there are already, of the same arguments; new ones are added.
+        apart: whether results run apart from each other, so that what a kernel needs besides its
+            tensors has no room beside larger ones of others.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
@@ -138,8 +139,7 @@ def compile_cpu(
     symbols = Symbols(prefix) if symbols is None else symbols
     pool = ConstantPool() if pool is None else pool
     overlay = scarce and cores is None
-    known = KnownKernels() if known is None else known
-    return _Compiler(fused, symbols, kernels, cores, core, overlay, exact, pool, known).run()
+    return _Compiler(fused, symbols, kernels, cores, core, overlay, exact, pool, apart).run()
 
 
 _MOST_CHARACTERS = 1 << 20
@@ -186,21 +186,6 @@ class _Geometry:
         return cls(key, operators, tuple(names), outputs, over, small)
 
 
-@dataclass(frozen=True, eq=False)
-class KnownKernels:
-    """Kernels that were compiled already, for several calls of `compile_cpu`."""
-
-    _within: dict[int | None, tuple[dict[_Geometry, Scheduled], dict[_Geometry, CpuKernel]]] = (
-        field(default_factory=dict)
-    )
-
-    def within(
-        self, room: int | None
-    ) -> tuple[dict[_Geometry, Scheduled], dict[_Geometry, CpuKernel]]:
-        """Return the schedules and kernels that were made with this room for workspaces."""
-        return self._within.setdefault(room, ({}, {}))
-
-
 def _largest_tensor(main: Any) -> int:
     """Return the bytes of the largest tensor between operators."""
     found = [*main.params, *(b.var for block in main.body.blocks for b in block.bindings)]
@@ -223,7 +208,7 @@ class _Compiler:
         overlay: bool,
         exact: bool,
         pool: ConstantPool,
-        known: KnownKernels,
+        apart: bool,
     ) -> None:
         self.fused = fused
         self.exact = exact
@@ -232,12 +217,13 @@ class _Compiler:
         self.mode = kernels
         self.cores = cores if kernels == "scheduled" else None
         self.core = core
-        # Elsewhere memory is not scarce.
-        self.room = _largest_tensor(fused.module["main"]) if self.overlay else None
+        self.largest = _largest_tensor(fused.module["main"])
+        self.apart = apart
         self.constants = _constants(fused.module)
         self.pool = pool
         self.kernels: dict[str, CpuKernel] = {}
-        self.scheduled, self.compiled = known.within(self.room)
+        self.scheduled: dict[_Geometry, Scheduled] = {}
+        self.compiled: dict[_Geometry, CpuKernel] = {}
         self.calls: list[ModelCall | Alias] = []
         self.names: dict[Var, tuple[str, ...]] = {}  # shape of a tensor, or of a tuple's fields
         self.fresh = FreshNames(pool.constants).fresh
@@ -418,10 +404,18 @@ class _Compiler:
             constants=constants,
             runs=self.overlay,
             backward=backward,
-            room=self.room,
+            room=self._room(func, constants),
         )
         func = call_clip(scheduled.func) if self.core.header else scheduled.func
         return replace(scheduled, func=name_wide_operands(func))
+
+    def _room(self, func: PrimFunc, constants: Constants) -> int | None:
+        """Return the bytes that a kernel's larger tensor and its workspaces may take."""
+        if not self.overlay:
+            return None  # memory is not scarce
+        if not self.apart:
+            return self.largest
+        return max(bytes_of(buffer) for at, buffer in enumerate(func.params) if at not in constants)
 
     def _compile(
         self,

@@ -277,11 +277,17 @@ class _Run:
         self.strips = strips
         self.stages = layout.stages(strips)
         self.maker = {(stage.name, stage.strip): at for at, stage in enumerate(self.stages)}
-        self.readers: dict[tuple[str, bool], list[tuple[int, RowWindow]]] = {}
+        self.needs: list[list[tuple[int, int, int]]] = []
+        """For each stage, the stages that it reads; for row y, up to row y * stride + ahead."""
+        self.readers: dict[tuple[str, bool], list[tuple[int, int, int]]] = {}
         for at, stage in enumerate(self.stages):
+            needs = []
             for source in stage.sources:
-                key = source.tensor, source.strip
-                self.readers.setdefault(key, []).append((at, source.window))
+                key, window = (source.tensor, source.strip), source.window
+                self.readers.setdefault(key, []).append((at, window.stride, window.top))
+                if key in self.maker:
+                    needs.append((self.maker[key], window.stride, window.size - 1 - window.top))
+            self.needs.append(needs)
         self.next = [-strips[stage.name].top if stage.strip else 0 for stage in self.stages]
         self.order: list[int] = []
         self.rows: dict[str, int] = {}
@@ -319,12 +325,8 @@ class _Run:
     def _advance(self, at: int) -> None:
         stage, y = self.stages[at], self.next[at]
         if 0 <= y < self.tensors[stage.name].rows:
-            for source in stage.sources:
-                maker = self.maker.get((source.tensor, source.strip))
-                if maker is not None:
-                    window = source.window
-                    last = y * window.stride - window.top + window.size - 1
-                    self._supply(maker, last)
+            for maker, stride, ahead in self.needs[at]:
+                self._supply(maker, y * stride + ahead)
         if stage.strip:
             kept = self.keep(stage.name, strip=True)
             need = y + 1 - min(kept, y)
@@ -338,11 +340,13 @@ class _Run:
 
     def keep(self, tensor: str, *, strip: bool) -> int:
         """Return the first row of a tensor that somebody still reads."""
-        found = [
-            max(self.next[at], 0) * window.stride - window.top
-            for at, window in self.readers.get((tensor, strip), ())
-        ]
-        return min(found, default=self.tensors[tensor].rows)
+        return min(
+            [
+                max(self.next[at], 0) * stride - top
+                for at, stride, top in self.readers.get((tensor, strip), ())
+            ],
+            default=self.tensors[tensor].rows,
+        )
 
     def _below(self) -> dict[str, int]:
         """Return for each input how far before it the output must start, so that no row of it

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tvm import relax
@@ -11,14 +12,14 @@ from byoc_dory.emit.text import Symbols
 from byoc_dory.memory.arena import plan_memory, written_over
 from htvm.aot.assembler import Assembly
 from htvm.aot.constants import ConstantPool
-from htvm.aot.cpu import Kernels, KnownKernels, compile_cpu
+from htvm.aot.cpu import CpuCode, Kernels, compile_cpu
 from htvm.aot.program import assemble
 from htvm.aot.steps import Alias, ModelCall
 from htvm.model import TensorInfo
 
 if TYPE_CHECKING:
     from tvm.ir import IRModule
-    from tvm.relax import Expr
+    from tvm.relax import BlockBuilder, Expr
 
     from htvm.aot.chains.network import Network, Unit
     from htvm.aot.program import Program
@@ -46,7 +47,7 @@ class RowKernels:
 
 @dataclass(frozen=True, eq=False)
 class RowCompiler:
-    """Compiles units for one row of their results, each once.
+    """Compiles units for one row of their results.
 
     Attributes:
         name: of the model.
@@ -63,17 +64,13 @@ class RowCompiler:
     scarce: bool
     symbols: Symbols
     pool: ConstantPool
-    _known: dict[str, RowKernels] = field(default_factory=dict)
-    _kernels_known: KnownKernels = field(default_factory=KnownKernels)
 
-    def row(self, network: Network, unit: Unit) -> RowKernels:
-        """Return what computes a row from the rows of the unit's readings."""
-        if unit.name not in self._known:
-            self._known[unit.name] = self._compile(network, unit)
-        return self._known[unit.name]
+    def rows(self, network: Network, units: Sequence[Unit]) -> dict[str, RowKernels]:
+        """Return what computes a row from the rows of its readings, by name of the unit.
 
-    def _compile(self, network: Network, unit: Unit) -> RowKernels:
-        module, inputs = _module_of(network, unit)
+        All units are one module for the compiler, which makes what is equal in them once.
+        """
+        module, inputs = _module_of(network, units)
         code = compile_cpu(
             module,
             self.name,
@@ -82,26 +79,57 @@ class RowCompiler:
             scarce=self.scarce,
             symbols=_RowSymbols(self.name, self.symbols),
             pool=self.pool,
-            known=self._kernels_known,
+            apart=True,
         )
-        (result,) = code.results
-        shape = tuple(int(size) for size in module["main"].ret_ty.shape)
+        return {
+            unit.name: self._rows(network, unit, infos, code, result)
+            for unit, infos, result in zip(units, inputs, code.results, strict=True)
+        }
+
+    def _rows(
+        self,
+        network: Network,
+        unit: Unit,
+        inputs: tuple[TensorInfo, ...],
+        code: CpuCode,
+        result: str,
+    ) -> RowKernels:
+        """Return a unit's part of the code."""
+        calls = _calls_for(result, code.calls)
+        called = {call.target for call in calls if isinstance(call, ModelCall)}
+        kernels = tuple(kernel for kernel in code.kernels if kernel.symbol in called)
+        (shape,) = (
+            each.shape
+            for call in calls
+            for each in ([call.output] if isinstance(call, Alias) else call.outputs)
+            if each.name == result
+        )
         dtype = network.tensors[unit.result].dtype
         program = assemble(
             Assembly(
                 name=self.name,
                 inputs=inputs,
                 outputs=(TensorInfo(unit.result, shape, dtype),),
-                calls=code.calls,
+                calls=calls,
                 results=(result,),
-                cpu_kernels=code.kernels,
+                cpu_kernels=kernels,
                 constants=code.constants,
-                parameters=[str(each.name) for each in code.module["main"].params],
             )
         )
         over = written_over(program.plan, program.buffers)
-        simple = code.kernels if over else tuple(each.without_overlays for each in code.kernels)
-        return _with_wide(RowKernels(program, simple), inputs, code.calls[0])
+        simple = kernels if over else tuple(each.without_overlays for each in kernels)
+        return _with_wide(RowKernels(program, simple), inputs, calls[0])
+
+
+def _calls_for(result: str, calls: Sequence[ModelCall | Alias]) -> list[ModelCall | Alias]:
+    """Return those calls that compute a result."""
+    needed, found = {result}, list[ModelCall | Alias]()
+    for call in reversed(calls):
+        made = [call.output] if isinstance(call, Alias) else call.outputs
+        if any(value.name in needed for value in made):
+            needed.update([call.source] if isinstance(call, Alias) else call.inputs)
+            found.append(call)
+    return found[::-1]
 
 
 def _with_wide(
@@ -147,10 +175,29 @@ class _RowSymbols(Symbols):
         return self._of_program.constant(preferred)
 
 
-def _module_of(network: Network, unit: Unit) -> tuple[IRModule, tuple[TensorInfo, ...]]:
-    """Return the unit's operators for one row, and what this module takes: one per reading."""
+def _module_of(
+    network: Network, units: Sequence[Unit]
+) -> tuple[IRModule, list[tuple[TensorInfo, ...]]]:
+    """Return the units' operators for one row, and what each of them takes: one per reading."""
     builder = relax.BlockBuilder()
-    given, infos = [], []
+    infos = [_rows_of(network, unit) for unit in units]
+    given = [
+        relax.Var(info.name, relax.TensorType(info.shape, info.dtype))
+        for own in infos
+        for info in own
+    ]
+    waiting = iter(given)
+    with builder.function("main", given):
+        with builder.dataflow():
+            results = [_written(builder, unit, waiting) for unit in units]
+            result = builder.emit_output(relax.Tuple(results))
+        builder.emit_func_output(result)
+    return builder.get(), infos
+
+
+def _rows_of(network: Network, unit: Unit) -> tuple[TensorInfo, ...]:
+    """Return the rows that a unit reads for one row of its result."""
+    found = []
     for number, reading in enumerate(unit.reads):
         tensor, window = network.tensors[reading.tensor], reading.window
         assert window is not None
@@ -159,17 +206,15 @@ def _module_of(network: Network, unit: Unit) -> tuple[IRModule, tuple[TensorInfo
         dtype = tensor.dtype
         if unit.of_sums is not None:
             shape, dtype = (batch, 1, 1, channels), "int32"
-        infos.append(TensorInfo(f"rows_{number}", shape, dtype))
-        given.append(relax.Var(f"rows_{number}", relax.TensorType(shape, dtype)))
+        found.append(TensorInfo(f"rows_{number}_of_{unit.name}", shape, dtype))
+    return tuple(found)
+
+
+def _written(builder: BlockBuilder, unit: Unit, inputs: Iterator[Expr]) -> Expr:
+    """Write the operators of a unit, which take the next inputs."""
     known: dict[str, Expr] = {}
-    with builder.function("main", given):
-        with builder.dataflow():
-            waiting = iter(given)
-            for node in unit.nodes:
-                inputs = [known[name] if name in known else next(waiting) for name in node.inputs]
-                op = node.op.unpadded if unit.of_sums is None else unit.of_sums
-                known[node.name] = op.write(builder, inputs, node.name)
-            result = builder.emit_output(known[unit.nodes[-1].name])
-        builder.emit_func_output(result)
-    module = builder.get()
-    return module, tuple(infos)
+    for node in unit.nodes:
+        read = [known[name] if name in known else next(inputs) for name in node.inputs]
+        op = node.op.unpadded if unit.of_sums is None else unit.of_sums
+        known[node.name] = op.write(builder, read, node.name)
+    return known[unit.nodes[-1].name]

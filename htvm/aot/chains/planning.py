@@ -4,6 +4,9 @@ Units run in their order, which is cut into segments: a unit as a whole, or a ch
 needs depends only on its ends, because between two segments only whole tensors are alive.  So the
 quickest cuts within a limit are a shortest path, and the least limit is that of the path whose
 largest segment is smallest: both are exact for the given order and these kernels.
+
+Kernels of rows are compiled only for what such a path takes.  Until then, a chain counts without
+what its kernels need, which is never too much; so a path is found again until it has none of these.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from patterns.rows import has_rows
 
 if TYPE_CHECKING:
     from htvm.aot.assembler import Assembly
-    from htvm.aot.chains.kernels import RowCompiler
+    from htvm.aot.chains.kernels import RowCompiler, RowKernels
+    from htvm.aot.chains.network import Unit
     from htvm.aot.program import Program
     from patterns.reading.graph import Graph
 
@@ -138,6 +142,12 @@ class _Segment:
     bytes: int
     cost: float
 
+    @property
+    def identity(self) -> tuple[int, int, tuple[int, ...]]:
+        """What tells it from others: its ends, and the room in its strips."""
+        strips = () if self.chain is None else self.chain.strips.values()
+        return self.first, self.behind, tuple(strip.rows for strip in strips)
+
 
 class _Planner:
     def __init__(
@@ -147,38 +157,42 @@ class _Planner:
         self.given = given
         self.whole = whole
         self.compiler = compiler
+        self.rows: dict[str, RowKernels] = {}  # by name of the unit
+        self.segments = self._segments()
 
     def plan(self, memory: int | Literal["least"] | None) -> Assembly:
-        least = self._least()
-        wished = {"least": least, None: max(self.whole.plan.peak, least)}
-        asked = low = memory if isinstance(memory, int) else wished[memory]
-        if asked < least:
-            raise self._refusal(asked, least)
-        best: tuple[int, Assembly] | None = None
+        asked = self._least() if memory == "least" else memory or self.whole.plan.peak
+        if self._quickest(asked, asked) is None:
+            least = self._least()
+            if memory is not None:
+                raise self._refusal(asked, least)
+            asked = least
+        low = asked
+        found: dict[object, tuple[int, Assembly]] = {}
         for _ in range(_TRIES):
             cuts = self._quickest(asked, low)
             assert cuts is not None
-            made = self._assembly([self._with_spare(each, low) for each in cuts])
-            peak = assemble(made).plan.peak
-            if best is None or peak < best[0]:
-                best = peak, made
+            cuts = [self._with_spare(each, low) for each in cuts]
+            taken = tuple(each.identity for each in cuts)
+            if taken not in found:
+                made = self._assembly(cuts)
+                found[taken] = assemble(made).plan.peak, made
+            peak, made = found[taken]
             if peak <= asked:
                 break
             low -= max(peak - asked, ALIGNMENT)
-        assert best is not None
-        peak, made = best
+        peak, made = min(found.values(), key=lambda each: each[0])
         if peak >= self.whole.plan.peak and not self.network.streamed:
             peak, made = self.whole.plan.peak, self.given
         if isinstance(memory, int) and peak > memory:
             raise self._refusal(memory, peak)
-        _log.debug("an arena of %d B, at least %d B by rows", peak, least)
+        _log.debug("an arena of %d B", peak)
         return made
 
     # --- paths -------------------------------------------------------------------------------
 
-    @cached_property
-    def _segments(self) -> Mapping[int, Sequence[_Segment]]:
-        """All segments, by the unit behind their last one."""
+    def _segments(self) -> Mapping[int, list[_Segment]]:
+        """Return all segments, by the unit behind their last one."""
         units = self.network.units
         found: dict[int, list[_Segment]] = {number + 1: [] for number in range(len(units))}
         # An input that comes row by row is read by the first chain only.
@@ -195,54 +209,89 @@ class _Planner:
                     break
                 if first <= reads >= behind:
                     continue
-                chain = chain_of(self.network, first, behind, self._wide)
+                chain = chain_of(self.network, first, behind)
                 if chain is None or len(chain.stages) > _STAGES:
                     continue
                 found[behind].append(self._chained(chain))
         return found
 
+    def _compiled(self, cuts: Sequence[_Segment]) -> bool:
+        """Return whether the kernels of these segments are there, and make them if they are not."""
+        units = self.network.units
+        chained = [each for each in cuts if each.chain is not None]
+        numbers = [number for each in chained for number in range(each.first, each.behind)]
+        new = [units[number] for number in numbers if units[number].name not in self.rows]
+        if not new:
+            return True
+        self.rows |= self.compiler.rows(self.network, new)
+        for segments in self.segments.values():
+            segments[:] = [self._measured_again(each, new) for each in segments]
+        return False
+
+    def _measured_again(self, segment: _Segment, new: Sequence[Unit]) -> _Segment:
+        """Return a segment with what these units' kernels need."""
+        units = self.network.units[segment.first : segment.behind]
+        own = [unit for unit in units if unit in new]
+        if segment.chain is None or not own:
+            return segment
+        chain: Chain | None = segment.chain
+        if any(self.rows[unit.name].wide for unit in own):
+            wide = {name: rows.wide for name, rows in self.rows.items() if rows.wide}
+            chain = chain_of(self.network, segment.first, segment.behind, wide)
+        assert chain is not None
+        return self._chained(chain)
+
     def _least(self) -> int:
-        best: list[int | None] = [0]
-        for segments in self._segments.values():
-            needs = [
-                max(before, each.bytes)
-                for each in segments
-                if (before := best[each.first]) is not None
-            ]
-            best.append(min(needs, default=None))
+        """Return the bytes of the largest segment where these are fewest."""
+        while True:
+            cuts = self._smallest()
+            if self._compiled(cuts):
+                return max((each.bytes for each in cuts), default=0)
+
+    def _smallest(self) -> list[_Segment]:
+        best: list[tuple[int, int, _Segment | None] | None] = [(0, 0, None)]
+        for segments in self.segments.values():
+            found: tuple[int, int, _Segment | None] | None = None
+            for each in segments:
+                before = best[each.first]
+                if before is None:
+                    continue
+                # Of equal ones, those with fewer units that kernels must be compiled for.
+                most = max(before[0], each.bytes)
+                count = before[1] + (each.behind - each.first if each.chain is not None else 0)
+                if found is None or (most, count) < found[:2]:
+                    found = most, count, each
+            best.append(found)
         if best[-1] is None:
             name = self.network.units[self.network.last[self.network.streamed]].name
             raise _not_streamed(
                 f"no chain reaches '{name}', the last reader: one has at most {_LONGEST} "
                 "operators, and all that read a tensor pad it alike"
             )
-        return best[-1]
+        return _path(best)
 
     def _quickest(self, limit: int, low: int) -> list[_Segment] | None:
         """Return the cuts with the least cost within a limit; ``None`` if there are none.
 
         Those come first that need the fewest bytes above ``low``: gaps in the arena need room, too.
         """
-        best: list[tuple[int, float, _Segment | None] | None] = [(0, 0.0, None)]
-        for segments in self._segments.values():
-            found: tuple[int, float, _Segment | None] | None = None
-            for each in segments:
-                before = best[each.first]
-                if each.bytes > limit or before is None:
-                    continue
-                above, cost = before[0] + max(each.bytes - low, 0), before[1] + each.cost
-                if found is None or (above, cost) < found[:2]:
-                    found = above, cost, each
-            best.append(found)
-        cuts: list[_Segment] = []
-        at = len(best) - 1
-        while at:
-            entry = best[at]
-            if entry is None or entry[2] is None:
+        while True:
+            best: list[tuple[int, float, _Segment | None] | None] = [(0, 0.0, None)]
+            for segments in self.segments.values():
+                found: tuple[int, float, _Segment | None] | None = None
+                for each in segments:
+                    before = best[each.first]
+                    if each.bytes > limit or before is None:
+                        continue
+                    above, cost = before[0] + max(each.bytes - low, 0), before[1] + each.cost
+                    if found is None or (above, cost) < found[:2]:
+                        found = above, cost, each
+                best.append(found)
+            if best[-1] is None:
                 return None
-            cuts.append(entry[2])
-            at = entry[2].first
-        return cuts[::-1]
+            cuts = _path(best)
+            if self._compiled(cuts):
+                return cuts
 
     # --- segments ----------------------------------------------------------------------------
 
@@ -284,7 +333,7 @@ class _Planner:
         return _Segment(*chain.units, chain, self._bytes(chain), cost)
 
     def _bytes(self, chain: Chain) -> int:
-        """Return the bytes of the arena while a chain runs."""
+        """Return the bytes of the arena while a chain runs, with those kernels that are there."""
         network, (first, behind) = self.network, chain.units
         alive = [
             name
@@ -312,17 +361,8 @@ class _Planner:
         return saved
 
     def _work(self, chain: Chain, number: int) -> int:
-        rows = self.compiler.row(self.network, self.network.units[number])
-        return program_of(chain, number, rows).plan.peak
-
-    @cached_property
-    def _wide(self) -> Mapping[str, int]:
-        """By name of a unit, bytes of the pixels that it reads with channels of zeros."""
-        found = {}
-        for unit in self.network.units:
-            if unit.has_rows:
-                found[unit.name] = self.compiler.row(self.network, unit).wide
-        return {name: wide for name, wide in found.items() if wide}
+        rows = self.rows.get(self.network.units[number].name)
+        return 0 if rows is None else program_of(chain, number, rows).plan.peak
 
     def _with_spare(self, segment: _Segment, limit: int) -> _Segment:
         """Return a chain with more room in its strips, where that fits and saves moving rows."""
@@ -395,7 +435,7 @@ class _Planner:
 
     def _kernel(self, chain: Chain) -> CpuKernel:
         units = [self.network.units[number] for number in range(*chain.units)]
-        rows = [self.compiler.row(self.network, unit) for unit in units]
+        rows = [self.rows[unit.name] for unit in units]
         named = units[0].name if len(units) == 1 else f"{units[0].name}_to_{units[-1].name}"
         wish = f"{c_identifier(named)}_rows"
         symbol = self.compiler.symbols.function_of((chain.units, "chain"), wish)
@@ -411,6 +451,18 @@ class _Planner:
         named = units[0].name if len(units) == 1 else f"{units[0].name} to {units[-1].name}"
         how = "as a whole" if worst.chain is None else "by rows"
         return _too_small(limit, least, f"{named} {how} take {worst.bytes:,} B")
+
+
+def _path(best: Sequence[tuple[float, float, _Segment | None] | None]) -> list[_Segment]:
+    """Return the segments of the path to the last unit, each of which `best` has by its end."""
+    cuts: list[_Segment] = []
+    at = len(best) - 1
+    while at:
+        entry = best[at]
+        assert entry is not None and entry[2] is not None
+        cuts.append(entry[2])
+        at = entry[2].first
+    return cuts[::-1]
 
 
 def _rounded(size: int) -> int:

@@ -124,6 +124,7 @@ class Mutants:
         )
         self.count += 1
         cuts = [*alone[:first], self.planner._chained(chain), *alone[behind:]]
+        self.planner._compiled(cuts)
         return assemble(self.planner._assembly(cuts))
 
     def outputs(self, program: Any) -> list[np.ndarray]:
