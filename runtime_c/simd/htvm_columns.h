@@ -71,19 +71,25 @@ HTVM_INLINE int32_t htvm_word(const uint32_t *x, uint32_t columns, uint32_t weig
 HTVM_SHARED void htvm_widen_one(uint32_t *column, const int8_t *a, uint32_t words)
 {
 #if HTVM_DSP_LOOPS
-#define HTVM_STEP                                                                                  \
-    "ldr r3, [%[a]], #4\n sxtb16 r2, r3\n sxtb16 r3, r3, ror #8\n stm %[x]!, {r2, r3}\n"
+#define HTVM_WIDENED(even, odd) "sxtb16 " even ", " odd "\n sxtb16 " odd ", " odd ", ror #8\n"
     const uint32_t *const end = column + 2 * words;
     for (uint32_t i = 0; i < (words & 3u); i++) {
-        __asm__ volatile(HTVM_STEP : [x] "+r"(column), [a] "+r"(a) : : "r2", "r3", "memory");
+        __asm__ volatile("ldr r3, [%[a]], #4\n" HTVM_WIDENED("r2", "r3") "stm %[x]!, {r2, r3}\n"
+                         : [x] "+r"(column), [a] "+r"(a)
+                         :
+                         : "r2", "r3", "memory");
     }
     if (words >= 4) {
-        __asm__ volatile(HTVM_LOOP_TO("end", "x", HTVM_STEP)
+        __asm__ volatile("1:\n ldr r5, [%[a], #4]\n ldr r8, [%[a], #8]\n ldr r12, [%[a], #12]\n"
+                         "ldr r3, [%[a]], #16\n" HTVM_WIDENED("r2", "r3") HTVM_WIDENED("r4", "r5")
+                         HTVM_WIDENED("r6", "r8") HTVM_WIDENED("r10", "r12")
+                         "stm %[x]!, {r2, r3, r4, r5, r6, r8, r10, r12}\n"
+                         "cmp %[x], %[end]\n bne 1b\n"
                          : [x] "+r"(column), [a] "+r"(a)
                          : [end] "r"(end)
-                         : "r2", "r3", "cc", "memory");
+                         : "r2", "r3", "r4", "r5", "r6", "r8", "r10", "r12", "cc", "memory");
     }
-#undef HTVM_STEP
+#undef HTVM_WIDENED
 #else
     for (uint32_t i = 0; i < words; i++) {
         const uint32_t x = htvm_load4(a + 4 * i);

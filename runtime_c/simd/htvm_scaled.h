@@ -37,6 +37,11 @@ typedef struct {
     "add " scaled ", " scaled ", " scaled ", asr #31\n asr " scaled ", " scaled ", " shift "\n"    \
     "add " scaled ", " scaled ", " round "\n ssat " scaled ", #8, " scaled ", asr #1\n"
 
+/* The same where every negative number becomes -128, however it is rounded. */
+#define HTVM_HALVE_UP(scaled, shift, round)                                                        \
+    "asr " scaled ", " scaled ", " shift "\n add " scaled ", " scaled ", " round "\n"               \
+    "ssat " scaled ", #8, " scaled ", asr #1\n"
+
 /* Repeats a step r6 times: singly until four at once are left; then goes on at label 5. */
 #define HTVM_FOUR_TIMES(step) step step step step
 #define HTVM_IN_FOURS(step)                                                                        \
@@ -261,42 +266,62 @@ HTVM_SHARED void htvm_scaled_row(int8_t *out, const uint32_t *column, const int8
     "sxtb16 lr, r4\n smlad r11, r7, lr, r11\n sxtb16 lr, r4, ror #8\n smlad r11, r9, lr, r11\n"    \
     "sxtb16 lr, r5\n smlad r12, r7, lr, r12\n sxtb16 lr, r5, ror #8\n smlad r12, r9, lr, r12\n"
 
-/* Requantizes them, with a factor each, and with one for all; r2 and r3 point to the factors. */
-#define HTVM_ONE(sum, multiplier)                                                                  \
-    "ldrb r7, [r3], #1\n" HTVM_MULTIPLY(sum, multiplier) "sub r7, r7, #2\n"                        \
-    HTVM_HALVE(sum, "r7", "r6") "strb " sum ", [r4], #1\n"
+/* What a statement is given for one pixel, at these offsets from `column`; a step begins with what
+ * is in front of that, and the next block with what is behind. */
+typedef struct {
+    int8_t *out;               /* -16 */
+    uint32_t multiplier;       /* -12: of all channels, or where those of each are */
+    int32_t round;             /* -8: as above */
+    uint32_t shift;            /* -4: of all channels, less two, or where those of each are */
+    const uint32_t *column;    /* 0 */
+    uint32_t first;            /* 4: address of the step that a block begins with */
+    uint32_t end;              /* 8: of the column; a byte before it if sums keep their signs */
+    const int32_t *bias;       /* 12 */
+    const int32_t *biases_end; /* 16 */
+    const int8_t *weights;     /* 20 */
+    uint32_t words;            /* 24 */
+} htvm_scaled_one_t;
+
+/* The next block, if there is one. */
+#define HTVM_NEXT "ldrd r2, r3, [r0, #12]\n cmp r2, r3\n bne 2b\n"
+
+/* Requantizes with a factor for each channel: of r5, r6, r7 as of the record above. */
+#define HTVM_ONE(sum, factor)                                                                      \
+    HTVM_MULTIPLY(sum, factor) "ldrb " factor ", [r7], #1\n sub " factor ", " factor ", #2\n"       \
+    HTVM_HALVE(sum, factor, "r6") "strb " sum ", [r4], #1\n"
 #define HTVM_OWN                                                                                   \
-    "str r1, [r0, #36]\n ldm r2!, {r1, r5, r9, lr}\n" HTVM_ONE("r8", "r1")                         \
-    HTVM_ONE("r10", "r5") HTVM_ONE("r11", "r9")                                                    \
-    HTVM_ONE("r12", "lr") "strd r2, r3, [r0, #4]\n ldr r1, [r0, #36]\n"
-#define HTVM_LIKE(sum)                                                                             \
-    HTVM_MULTIPLY(sum, "r5") HTVM_HALVE(sum, "r7", "r6") "strb " sum ", [r4], #1\n"
-#define HTVM_ALIKE                                                                                 \
-    "ldr r5, [r2]\n ldrb r7, [r3]\n sub r7, r7, #2\n" HTVM_LIKE("r8") HTVM_LIKE("r10")             \
-    HTVM_LIKE("r11") HTVM_LIKE("r12")
+    "ldm r5!, {r2, r3, r9, lr}\n" HTVM_ONE("r8", "r2") HTVM_ONE("r10", "r3")                       \
+    HTVM_ONE("r11", "r9") HTVM_ONE("r12", "lr") "stmdb r0, {r4, r5, r6, r7}\n" HTVM_NEXT
+
+/* Requantizes with one for all.  Where the zero point is -128, as behind a ReLU, all negative sums
+ * become it.  The loop over words says so: its last comparison was equal. */
+#define HTVM_LIKE(halve, sum)                                                                      \
+    HTVM_MULTIPLY(sum, "r5") halve(sum, "r7", "r6") "strb " sum ", [r4], #1\n"
+#define HTVM_LIKES(halve)                                                                          \
+    HTVM_LIKE(halve, "r8") HTVM_LIKE(halve, "r10") HTVM_LIKE(halve, "r11") HTVM_LIKE(halve, "r12") \
+    "str r4, [r0, #-16]\n" HTVM_NEXT
+#define HTVM_ALIKE "bne 5f\n" HTVM_LIKES(HTVM_HALVE_UP) "b 6f\n 5:\n" HTVM_LIKES(HTVM_HALVE) "6:\n"
 
 /* The whole.  Of 16 steps at once, the first ones are left out where words are no multiple. */
-#define HTVM_SCALED_ONE(own, requantized)                                                          \
-    htvm_scaled_t now = {bias,   multiplier, shift,   out, 0, 2 * zero + 1, bias + channels,       \
-                         column, words,      weights, 0,   0};                                     \
-    register htvm_scaled_t *r0 __asm__("r0") = &now;                                               \
+#define HTVM_SCALED_ONE(own, multiplier_of, shift_of, before, requantized)                         \
+    htvm_scaled_one_t now = {out, (uint32_t)(multiplier_of), 2 * zero + 1, (uint32_t)(shift_of),   \
+                             column, 0, (uint32_t)(column + 2 * words) - (before), bias,           \
+                             bias + channels, weights, words};                                     \
+    register htvm_scaled_one_t *r0 __asm__("r0") = &now;                                           \
     __asm__ volatile(                                                                              \
-        "push {r0, r7, r9}\n ldrd r2, r3, [r0, #28]\n ldr r1, [r0, #36]\n"                         \
-        "add r2, r2, r3, lsl #3\n str r2, [r0, #32]\n"                                             \
+        "push {r0, r7, r9}\n add r0, r0, #16\n ldrd r1, r3, [r0, #20]\n"                           \
         "rsb r3, r3, #0\n and r3, r3, #15\n mov r2, #72\n mul r3, r3, r2\n adr.w r2, 4f\n"          \
-        "add r3, r3, r2\n orr r3, r3, #1\n str r3, [r0, #44]\n"                                    \
-        "2:\n ldr r4, [r0]\n ldm r4!, {r8, r10, r11, r12}\n str r4, [r0]\n"                        \
-        "ldr r2, [r0, #44]\n ldrd r0, r6, [r0, #28]\n bx r2\n .balign 4\n"                         \
+        "add r3, r3, r2\n orr r3, r3, #1\n str r3, [r0, #4]\n ldr r2, [r0, #12]\n"                 \
+        "2:\n ldm r2!, {r8, r10, r11, r12}\n str r2, [r0, #12]\n ldm r0, {r0, r2, r6}\n bx r2\n"   \
+        ".balign 4\n"                                                                              \
         "4:\n" HTVM_FOUR_TIMES(HTVM_FOURS) HTVM_FOUR_TIMES(HTVM_FOURS)                             \
-        HTVM_FOUR_TIMES(HTVM_FOURS) HTVM_FOUR_TIMES(HTVM_FOURS) "cmp r0, r6\n bne 4b\n"            \
-        "ldr r0, [sp]\n ldrd r2, r3, [r0, #4]\n ldr r4, [r0, #12]\n"                               \
-        "ldr r6, [r0, #20]\n" requantized "str r4, [r0, #12]\n"                                    \
-        "ldr r2, [r0]\n ldr r3, [r0, #24]\n cmp r2, r3\n bne 2b\n pop {r0, r7, r9}\n"              \
+        HTVM_FOUR_TIMES(HTVM_FOURS) HTVM_FOUR_TIMES(HTVM_FOURS) "cmp r0, r6\n blo 4b\n"            \
+        "ldr r0, [sp]\n ldm r0!, {r4, r5, r6, r7}\n" requantized "pop {r0, r7, r9}\n"              \
         : "+r"(r0)                                                                                 \
         :                                                                                          \
         : HTVM_ALL_OTHERS)
 #else
-#define HTVM_SCALED_ONE(own, requantized)                                                          \
+#define HTVM_SCALED_ONE(own, multiplier_of, shift_of, before, requantized)                         \
     htvm_scaled_fours(out, column, weights, bias, multiplier, shift, words, channels, zero, own)
 
 /* `own`: each channel has its own multiplier and shift. */
@@ -322,7 +347,7 @@ HTVM_SHARED void htvm_scaled_one(int8_t *out, const uint32_t *column, const int8
                                  const uint8_t *shift, uint32_t words, uint32_t channels,
                                  int32_t zero)
 {
-    HTVM_SCALED_ONE(1, HTVM_OWN);
+    HTVM_SCALED_ONE(1, multiplier, shift, 0, HTVM_OWN);
 }
 
 /* The same if all channels have one multiplier and one shift. */
@@ -331,7 +356,7 @@ HTVM_SHARED void htvm_scaled_one_alike(int8_t *out, const uint32_t *column, cons
                                        const uint8_t *shift, uint32_t words, uint32_t channels,
                                        int32_t zero)
 {
-    HTVM_SCALED_ONE(0, HTVM_ALIKE);
+    HTVM_SCALED_ONE(0, *multiplier, *shift - 2u, zero != -128, HTVM_ALIKE);
 }
 
 #endif

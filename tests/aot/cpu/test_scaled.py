@@ -113,11 +113,12 @@ def test_one_pixel(c, k, tmp_path, compiler):
     check_natively(case, tmp_path, compiler)
 
 
-@pytest.mark.parametrize("c", [4, 32, 36])
-def test_one_factor_for_all_channels(c, tmp_path, compiler):
+@pytest.mark.parametrize("c", [4, 32, 64, 68])
+@pytest.mark.parametrize("zero", [8, -128])
+def test_one_factor_for_all_channels(c, zero, tmp_path, compiler):
     rng = np.random.default_rng(c)
     weight, bias, data = int8(rng, 12, c), bias_of(rng, 12), int8(rng, 1, c)
-    requant = tflite(rng, 1, -8)
+    requant = tflite(rng, 1, -8, zero)
     op = dense_of((1,), weight, bias, requant, (-128, 127))
     built = module({"x": data.shape}, lambda bb, v: op.write(bb, [v], "dense_0"))
     acc = data.astype("int64") @ weight.T.astype("int64") + bias
