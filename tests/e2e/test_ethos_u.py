@@ -6,6 +6,7 @@ import importlib.metadata
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,35 @@ def test_a_layer_that_vela_compiles_wrongly_runs_on_the_cpu(tmp_path: Path) -> N
     assert on_cpu(module) == ["pad_0"]
     assert "Vela's program gives" in reason(module, "pad_0")
     assert_equal_to_reference(module)
+
+
+_ENDING = """
+import os, runpy, signal, sys
+data = sys.stdin.buffer.read()
+if b"TFL3" in data:
+    os.kill(os.getpid(), signal.SIGSEGV)
+end, start = os.pipe()
+os.write(start, data)
+os.close(start)
+os.dup2(end, 0)
+sys.stdin = os.fdopen(0, "r")
+runpy.run_path({core!r}, run_name="__main__")
+"""
+
+
+def test_a_layer_on_which_vela_ends_itself_runs_on_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here on all networks in TFLite's format, which are those of one sum and of softmax."""
+    core = tmp_path / "core.py"
+    core.write_text(_ENDING.format(core=vela.regor.__file__))
+    monkeypatch.setattr(vela, "regor", SimpleNamespace(__file__=str(core)))
+    vela.clear()
+    module = built(small_network(seed=2), tmp_path)
+    assert on_cpu(module) == ["add_0", "softmax_0"]
+    assert reason(module, "softmax_0") == "Vela ends itself by SIGSEGV"
+    assert_equal_to_reference(module)
+    vela.clear()
 
 
 def test_digits_is_equal_and_the_rest_says_why(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from byoc_dory.region import Region
 from byoc_dory.soc.ethos_u.device import Device
 from byoc_dory.soc.ethos_u.lower import networks
 from byoc_dory.soc.ethos_u.model import run
-from byoc_dory.soc.ethos_u.vela import Settings, compiled
+from byoc_dory.soc.ethos_u.vela import Settings, VelaError, compiled
 
 _SEED = 2023
 
@@ -59,7 +59,10 @@ class ProgramCheck:
         """Return what is wrong with layers as one program; empty if nothing is."""
         there = dict(known)
         for network in networks(layers, outputs):
-            made = compiled(network, self._settings)
+            try:
+                made = compiled(network, self._settings)
+            except VelaError as error:
+                return error.what
             inputs = [there[tensor.name] for tensor in network.inputs]
             results, complaint = self._device.run(made, inputs)
             if complaint:

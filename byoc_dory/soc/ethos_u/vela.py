@@ -1,4 +1,4 @@
-"""Vela, which compiles networks for the accelerator, in this process.
+"""Vela, which compiles networks for the accelerator, in a process of its own for each.
 
 Its core, ``ethosu.regor``, takes a network as bytes, and returns the payload that the driver is
 given, the weights, and the places of everything in the memory between them.
@@ -6,14 +6,18 @@ given, the weights, and the places of everything in the memory between them.
 
 from __future__ import annotations
 
+import json
 import logging
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from byoc_dory.errors import TargetError
+from byoc_dory.soc.ethos_u import regor
 from byoc_dory.soc.ethos_u.lower import Network
 
 _log = logging.getLogger(__name__)
@@ -92,8 +96,12 @@ class Settings:
     scratch_limit: int
 
 
-def installed_core() -> Any:
-    """Return Vela's core.
+class VelaError(TargetError):
+    """Vela makes no program of a network: it refuses it, or ends itself."""
+
+
+def check_installed() -> None:
+    """Check that Vela is there, in the version whose results were compared.
 
     Raises:
         TargetError: it is not installed, or another version is.
@@ -112,86 +120,86 @@ def installed_core() -> Any:
             where="target ethos_u",
             hint=f"python -m pip install {_DISTRIBUTION}=={VERSION}",
         )
-    try:
-        from ethosu import regor
-    except ImportError as error:
-        raise TargetError(
-            f"Vela's core cannot be loaded: {error}",
-            where="target ethos_u",
-            hint=f"install {_DISTRIBUTION}=={VERSION} for this Python",
-        ) from error
-    return regor
 
 
 def compiled(network: Network, settings: Settings) -> Compiled:
     """Compile a network, once in a process.
 
     Raises:
-        TargetError: Vela is not installed, or refuses the network.
+        TargetError: Vela is not installed.
+        VelaError: it makes no program of the network.
     """
     return _compiled(network.format, network.content, settings, network.layers[-1].name)
 
 
 @lru_cache(maxsize=256)
 def _compiled(format_: str, content: bytes, settings: Settings, last: str) -> Compiled:
-    core = installed_core()
-    try:
-        made = core.compile(
-            settings.architecture,
-            content,
-            format_,
-            _system(settings),
-            options=_options(settings),
-        )
-    except RuntimeError as error:
+    check_installed()
+    request = {
+        "path": sys.path,
+        "architecture": settings.architecture,
+        "format": format_,
+        "system": _system(settings),
+        "options": _options(settings),
+    }
+    done = subprocess.run(
+        [sys.executable, regor.__file__],
+        input=json.dumps(request).encode() + b"\n" + content,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode > 0:
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise TargetError(
-            f"Vela refuses the network: {' '.join(str(error).split())[:300]}",
-            where=f"layer '{last}'",
-            hint="leave the layer to the CPU: give a policy that places it there",
-        ) from error
-    if not isinstance(made, core.CompiledRawModel):
-        raise TargetError(
-            "Vela leaves an operator to the CPU",
-            where=f"layer '{last}'",
-            hint="leave the layer to the CPU: give a policy that places it there",
+            f"Vela's core cannot be run: {said}",
+            where="target ethos_u",
+            hint=f"install {_DISTRIBUTION}=={VERSION} for this Python",
         )
-    report = made.perf_report
-    _log.debug("Vela: %d operators, %d cycles", report.npuOps, report.totalCycles)
+    if done.returncode < 0:
+        raise _failure(f"Vela ends itself by {_signal_name(-done.returncode)}", last)
+    line, _, bytes_ = done.stdout.partition(b"\n")
+    made = json.loads(line)
+    if "refused" in made:
+        raise _failure(f"Vela refuses the network: {made['refused']}", last)
+    _log.debug("Vela: %d operators, %d cycles", made["operators"], made["cycles"])
     return Compiled(
-        payload=bytes(made.command_stream),
-        weights=bytes(made.read_only.data),
-        scratch=int(made.scratch.size),
-        inputs=_places(made.inputs),
-        outputs=_places(made.outputs),
-        cycles=int(report.totalCycles),
-        memory_cycles=tuple(
-            (name, int(memory.totalAccessCycles))
-            for name, memory in sorted(report.memories.items())
-        ),
-        operators=int(report.npuOps),
-        layer_cycles=_layer_cycles(made.opt_database),
+        payload=bytes_[: made["payload"]],
+        weights=bytes_[made["payload"] :],
+        scratch=made["scratch"],
+        inputs=tuple(Place(*place) for place in made["inputs"]),
+        outputs=tuple(Place(*place) for place in made["outputs"]),
+        cycles=made["cycles"],
+        memory_cycles=tuple(sorted(made["memories"].items())),
+        operators=made["operators"],
+        layer_cycles=_layer_cycles(made["rows"]),
     )
 
 
-def _layer_cycles(database: Any) -> tuple[tuple[int, int], ...]:
+def _failure(what: str, last: str) -> VelaError:
+    hint = "leave the layer to the CPU: give a policy that places it there"
+    return VelaError(what, where=f"layer '{last}'", hint=hint)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _layer_cycles(rows: Sequence[tuple[str, int]]) -> tuple[tuple[int, int], ...]:
     """Return Vela's estimates of its operators, added up by the layer that their tensor names."""
-    performance = database.tables["perf"]
-    name, cycles = (performance.header.index(column) for column in ("name", "op_cycles"))
     found: dict[int, int] = {}
-    for row in performance.data:
-        number, colon, _ = row[name].partition(":")
+    for name, cycles in rows:
+        number, colon, _ = name.partition(":")
         if colon and number.isdigit():
-            found[int(number)] = found.get(int(number), 0) + int(row[cycles])
+            found[int(number)] = found.get(int(number), 0) + cycles
     return tuple(sorted(found.items()))
 
 
 def clear() -> None:
     """Forget what was compiled in this process."""
     _compiled.cache_clear()
-
-
-def _places(tensors: Sequence[Any]) -> tuple[Place, ...]:
-    return tuple(Place(int(tensor.address), int(tensor.size)) for tensor in tensors)
 
 
 def _options(settings: Settings) -> str:

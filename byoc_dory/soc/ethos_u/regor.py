@@ -1,0 +1,64 @@
+"""Vela's core, run once: a network on standard input, what it made of it on standard output.
+
+`byoc_dory.soc.ethos_u.vela` runs this file as a program, because there are networks on which
+Vela ends its process by a signal.  A process takes about 30 ms more than a call, so none is kept.
+
+Both sides send a line of JSON and bytes behind it.  The request has ``path`` (to import from),
+``architecture``, ``format``, ``system`` and ``options``, then the network.  The answer has
+``refused`` (why there is no program), or the fields that `answer` writes, then the payload and the
+weights.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+
+def answer(made: Any) -> tuple[dict[str, Any], bytes]:
+    """Return the fields of the answer for ``regor.CompiledRawModel``, and the bytes behind them."""
+    report, performance = made.perf_report, made.opt_database.tables["perf"]
+    name, cycles = (performance.header.index(column) for column in ("name", "op_cycles"))
+    payload, weights = bytes(made.command_stream), bytes(made.read_only.data)
+    fields = {
+        "payload": len(payload),
+        "scratch": int(made.scratch.size),
+        "inputs": [[int(each.address), int(each.size)] for each in made.inputs],
+        "outputs": [[int(each.address), int(each.size)] for each in made.outputs],
+        "cycles": int(report.totalCycles),
+        "memories": {key: int(each.totalAccessCycles) for key, each in report.memories.items()},
+        "operators": int(report.npuOps),
+        "rows": [[str(row[name]), int(row[cycles])] for row in performance.data],
+    }
+    return fields, payload + weights
+
+
+def main() -> None:
+    """Compile the network that standard input has."""
+    # What Vela prints must not get between the bytes of the answer.
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    request = json.loads(sys.stdin.buffer.readline())
+    sys.path[:] = request["path"]
+    from ethosu import regor
+
+    network = sys.stdin.buffer.read()
+    wanted = (request["architecture"], network, request["format"], request["system"])
+    content = b""
+    try:
+        made = regor.compile(*wanted, options=request["options"])
+    except RuntimeError as error:
+        fields: dict[str, Any] = {"refused": " ".join(str(error).split())[:300]}
+    else:
+        if isinstance(made, regor.CompiledRawModel):
+            fields, content = answer(made)
+        else:
+            fields = {"refused": "an operator is left to the CPU"}
+    out.write(json.dumps(fields).encode() + b"\n" + content)
+    out.flush()
+
+
+if __name__ == "__main__":
+    main()
