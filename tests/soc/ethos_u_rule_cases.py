@@ -7,7 +7,17 @@ from typing import Literal
 
 import numpy as np
 
-from byoc_dory.layers import Layer, OnnxRequant, Pool, Rows, Shift, Tensor, TfliteRequant, add_layer
+from byoc_dory.layers import (
+    Layer,
+    OnnxRequant,
+    Pool,
+    Rows,
+    Shift,
+    Tensor,
+    TfliteRequant,
+    TorchRequant,
+    add_layer,
+)
 from byoc_dory.layers.layer import out_size
 from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap, TableSoftmax
 from tests.soc.rule_layers import TABLE, TFLITE, Cases, conv, gemm, grouped, total, with_weights
@@ -15,6 +25,7 @@ from tests.soc.rule_layers import TABLE, TFLITE, Cases, conv, gemm, grouped, tot
 # A sum of two tensors of one scale, and sums whose operands' scales differ.
 _SUM = TfliteRequant((1 << 30, 1 << 30, 1 << 30), (0, 0, -19), 0, (0, 0))
 _UNSCALED = TfliteRequant((1 << 29, 1 << 29, 1 << 30), (0, 0, -19), 0, (0, 0))
+_STEEP = TorchRequant((1 << 30,), (26,), (1 << 29,))
 _SOFTMAX = FixedPointSoftmax(1717986918, 23)
 
 
@@ -48,6 +59,11 @@ def rows(function: TableMap | FixedPointSoftmax | TableSoftmax, columns: int = 1
 def tflite(**changes: object) -> Layer:
     """A convolution in TFLite's numbers."""
     return conv(requant=TFLITE, **changes)  # type: ignore[arg-type]
+
+
+def near_ties() -> Layer:
+    """A convolution in onnxruntime's numbers, with a factor of 0.004."""
+    return conv(requant=OnnxRequant((8589935,), (31,)), weight=127, bias=np.ones(8, np.int32))
 
 
 def added(requant: TfliteRequant = _SUM, last: tuple[int, ...] = (4, 8, 8)) -> Layer:
@@ -114,14 +130,18 @@ def _cases(name: str) -> dict[str, Cases]:
             (
                 lambda: conv(requant=TfliteRequant((1 << 30,), (2,))),
                 lambda: conv(requant=OnnxRequant((12345678,), (33,))),
+                # A power of two, of which every step is a tie, and each other one goes down.
+                lambda: conv(requant=OnnxRequant((1,), (4,))),
+                lambda: conv(requant=TorchRequant((12345678,), (33,), (7654321,))),
                 lambda: rows(_SOFTMAX, 4095),
             ),
             (
                 (lambda: conv(requant=Shift(4)), "Shift"),
                 (lambda: conv(requant=TfliteRequant((1 << 30,), (30,))), "a shift of 1 bits"),
                 (lambda: conv(requant=TfliteRequant((1 << 30,), (29,))), "0 exceed 32 bits"),
-                # A power of two, of which every step is a tie, and each other one goes down.
-                (lambda: conv(requant=OnnxRequant((1,), (4,))), "channel 0 as onnxruntime"),
+                # A factor that float32 rounds: steps near 128 are no ties, those near 64 are.
+                (near_ties, "channel 0 are rounded differently"),
+                (lambda: conv(requant=_STEEP, weight=127), "no room for fractions"),
                 (lambda: added(_UNSCALED), "neither operand"),
                 (lambda: total(), "Shift"),
                 (lambda: rows(_SOFTMAX, 4096), "4096 values"),

@@ -4,23 +4,30 @@ The accelerator computes ``p = sum * multiplier`` and then ``(p + half) >> shift
 ``half = 2**(shift - 1)``.  Its *double* rounding is TFLite's: it adds 2**30 of the sign of p
 before, if the shift is above 31.  *Single* rounding adds nothing, so that ties go up.
 
-onnxruntime rounds in float32, and ties to even.  Both grow with the sum, so they are the same
-function if the same sums are the least to reach each value of the output.  These sums bound the
-multiplier from both sides; one in between is taken, if there is one.
+onnxruntime rounds in float32, torch in integers of 64 bits after adding what is left of the bias;
+both round ties to even.  All of these grow with the sum, so two are the same function if the same
+sums are the least to reach each value of the output.  For onnxruntime's, these sums bound the
+multiplier from both sides; one in between is taken, if there is one.  Else the result has fraction
+bits at first, see `Fractions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers import Add, Array, Layer, OnnxRequant, TfliteRequant, Weighted
+from byoc_dory.layers import Add, Array, Layer, OnnxRequant, TfliteRequant, TorchRequant, Weighted
 from byoc_dory.layers.layer import value_of
-from byoc_dory.soc.ethos_u.model import ADD_BITS, added, requantized, zero_points_of
+from byoc_dory.soc.ethos_u.model import (
+    ADD_BITS,
+    added,
+    requantized,
+    zero_points_of,
+)
 
 Rounding: TypeAlias = Literal["single", "double"]
 
@@ -47,6 +54,34 @@ class Scaling:
     rounding: Rounding
 
 
+@dataclass(frozen=True)
+class Fractions:
+    """A requantization in steps: to a result with fraction bits, which is rounded afterwards.
+
+    With two offsets that differ, ties round up by the first, and down by the second.  The mean of
+    both is rounded to even: `floor_half` of the first and `ceiling_half` of the second, added.
+
+    Attributes:
+        scaling: that of the sums, to int32 with fraction bits, in single rounding.
+        bits: number of fraction bits, which are rounded in single rounding, too.
+        offsets: one or two of what is added before that: one integer, or one for each channel.
+    """
+
+    scaling: Scaling
+    bits: int
+    offsets: tuple[tuple[int, ...], ...]
+
+
+def floor_half(zero_point: int) -> Array:
+    """Return half of each byte's distance to the zero point, rounded down; int8 ``[256]``."""
+    return ((np.arange(-128, 128) - zero_point) >> 1).astype(np.int8)
+
+
+def ceiling_half(zero_point: int) -> Array:
+    """Return what `floor_half` leaves of each byte; int8 ``[256]``."""
+    return (np.arange(-128, 128) - floor_half(zero_point)).astype(np.int8)
+
+
 def rounded(products: Array, shift: Array | int, rounding: Rounding) -> Array:
     """Return int64 products shifted to the right as the accelerator rounds."""
     shifts = np.asarray(shift, np.int64)
@@ -57,16 +92,18 @@ def rounded(products: Array, shift: Array | int, rounding: Rounding) -> Array:
 
 
 @lru_cache(maxsize=1024)
-def _scaling_of(digest: bytes, holder: _Held) -> Scaling | str:
+def _scaling_of(digest: bytes, holder: _Held) -> Scaling | Fractions | str:
     layer = holder.layer
     requant = layer.requant
     if isinstance(requant, TfliteRequant):
         shifts = tuple(31 - exponent for exponent in requant.shift)
         refusal = _out_of_range(shifts) or _beyond_32_bits(layer, requant.shift)
         return refusal or Scaling(requant.multiplier, shifts, "double")
-    if not isinstance(requant, OnnxRequant):
-        return f"the requantization is {type(requant).__name__}, not TFLite's or onnxruntime's"
-    return _of_steps(layer)
+    if not isinstance(requant, OnnxRequant | TorchRequant):
+        name = type(requant).__name__
+        return f"the requantization is {name}, not TFLite's, onnxruntime's or torch's"
+    assert isinstance(layer, Weighted)
+    return _of_steps(layer, requant)
 
 
 class _Held:
@@ -82,7 +119,7 @@ class _Held:
         return 0
 
 
-def scaling_of(layer: Layer) -> Scaling | str:
+def scaling_of(layer: Layer) -> Scaling | Fractions | str:
     """Return a weighted layer's requantization, or why there is none with the same results."""
     return _scaling_of(value_of(layer), _Held(layer))
 
@@ -120,17 +157,140 @@ def sums_of(layer: Weighted) -> tuple[Array, Array]:
     return least, most
 
 
-def _of_steps(layer: Layer) -> Scaling | str:
+def _of_steps(layer: Weighted, requant: OnnxRequant | TorchRequant) -> Scaling | Fractions | str:
     """Return the requantization whose output takes every step at the same sum as the source's."""
-    assert isinstance(layer, Weighted) and isinstance(layer.requant, OnnxRequant)
-    zero = layer.requant.output_zero_point
+    zero = requant.output_zero_point
     steps = np.arange(layer.clip[0] + 1, layer.clip[1] + 1, dtype=np.int64) - zero
-
-    def source(sums: Array) -> Array:
-        return requantized(sums, layer.requant, channel_axis=0) - zero
-
     least, most = sums_of(layer)
-    reached = _least_reaching(source, steps, least, most)
+    within = partial(_least_reaching, steps=steps, least=least, most=most)
+    reached = within(lambda sums: requantized(sums, requant, channel_axis=0) - zero)
+    scaling = _between(steps, least, most, reached)
+    if isinstance(scaling, Scaling) and np.array_equal(
+        within(lambda sums: _scaled(sums, scaling)), reached
+    ):
+        return scaling
+    return _fractions(requant, steps, least, most, reached)
+
+
+def _scaled(sums: Array, scaling: Scaling) -> Array:
+    multipliers = np.array(scaling.multipliers, np.int64)[:, None]
+    return rounded(sums * multipliers, np.array(scaling.shifts)[:, None], scaling.rounding)
+
+
+_LEAST_FRACTIONS, _MOST_FRACTIONS = 8, 24
+_INT32_BITS = 31 - 2.0**-16
+"""What a magnitude may have, which leaves room for what is added below."""
+_NUDGES = tuple(sign * near for near in range(0, 257, 4) for sign in (1, -1))[1:]
+"""What is tried to add to multipliers: 32 move the highest output by about a step of fractions."""
+_FEW = 17
+"""After so many of these, two offsets do where one has not been found."""
+_OFFSETS = tuple(sign * near for near in range(17) for sign in (1, -1))[1:]
+"""What is tried to add to results, in steps of fractions."""
+
+
+def _fractions(
+    requant: OnnxRequant | TorchRequant, steps: Array, least: Array, most: Array, reached: Array
+) -> Fractions | str:
+    """Return a requantization in two steps whose output takes every step at the same sum.
+
+    Its multipliers are the source's, and it has as many fraction bits as fit.  As these are not
+    enough to tell every sum from its neighbour, other multipliers and offsets nearby are tried,
+    too, channel by channel.
+    """
+    shape = least.shape
+    multipliers = np.broadcast_to(np.array(requant.multiplier, np.int64), shape)
+    shifts = np.broadcast_to(np.array(requant.shift, np.int64), shape)
+    addends = np.array(getattr(requant, "addend", (0,)), np.int64)
+    sums = np.maximum(np.abs(least), np.abs(most))
+    largest = float(((sums * multipliers + np.abs(addends)) / 2.0**shifts).max())
+    bits = min(int(_INT32_BITS - np.log2(max(largest, 1.0))), _MOST_FRACTIONS)
+    if bits < _LEAST_FRACTIONS:
+        return f"results reach {largest:.0f}, which leaves no room for fractions"
+    own = np.rint(addends * 2.0 ** (bits - shifts)).astype(np.int64)
+    # As large as the field holds, so that the shift is long enough, too.
+    room = 31 - np.frexp(np.maximum(multipliers, 1).astype(np.float64))[1]
+    multipliers, shifts = multipliers << room, shifts + room - bits
+    refusal = _out_of_range(tuple(shifts.tolist()))
+    if refusal:
+        return refusal
+    search = _Search(multipliers, shifts, own, bits, (steps, least, most, reached))
+    found = search.chosen()
+    return found if isinstance(found, str) else search.fractions(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What is looked for near to a source's factors, channel by channel.
+
+    Attributes:
+        multipliers, shifts: the source's, to results with fraction bits, ``[K]``.
+        own: the source's addends, in their steps, ``[K]``.
+        bits: number of fraction bits.
+        steps: values of the output, least and largest sums, and sums that reach the values.
+    """
+
+    multipliers: Array
+    shifts: Array
+    own: Array
+    bits: int
+    steps: tuple[Array, Array, Array, Array]
+
+    def fractions(self, chosen: Array) -> Fractions:
+        """Return the requantization with these nudges and offsets, ``[K, 2 or 3]``."""
+        scaling = Scaling(
+            tuple(self._nudged(chosen[:, 0]).tolist()), tuple(self.shifts.tolist()), "single"
+        )
+        offsets = (tuple((self.own + each).tolist()) for each in chosen[:, 1:].T)
+        return Fractions(scaling, self.bits, tuple(offsets))
+
+    def chosen(self) -> Array | str:
+        """Return a nudge and one or two offsets for each channel, ``[K, 2 or 3]``; or why not."""
+        channels = range(self.own.size)
+        alone: dict[int, tuple[int, ...]] = {}
+        pairs: dict[int, tuple[int, ...]] = {}
+        for number, nudge in enumerate(_NUDGES):
+            settled = alone if number < _FEW else pairs
+            left = [channel for channel in channels if channel not in settled]
+            if not left:
+                break
+            even, odd = self._fitting(np.array(left), nudge)
+            for at, channel in enumerate(left):
+                both = even[:, at] & odd[:, at]
+                if both.any():
+                    alone.setdefault(channel, (nudge, _OFFSETS[both.argmax()]))
+                if even[:, at].any() and odd[:, at].any():
+                    pair = (_OFFSETS[each[:, at].argmax()] for each in (even, odd))
+                    pairs.setdefault(channel, (nudge, *pair))
+        found = alone if len(alone) == len(channels) else pairs
+        for channel in channels:
+            if channel not in found:
+                return f"the sums of channel {channel} are rounded differently"
+        return np.array([found[channel] for channel in channels], np.int64)
+
+    def _fitting(self, left: Array, nudge: int) -> tuple[Array, Array]:
+        """Return where all even and all odd steps are at the right sums, ``[offsets, left]``."""
+        steps, least, most, reached = self.steps
+        reached, even = reached[left], steps % 2 == 0
+        unreached, always = reached > most[left, None], reached == least[left, None]
+        factors = self._nudged(nudge)[left, None]
+        there, before = (
+            rounded(sums * factors, self.shifts[left, None], "single")
+            for sums in (reached, reached - 1)
+        )
+        found = []
+        for offset in _OFFSETS:
+            added = (self.own[left] + offset)[:, None]
+            right = (rounded(there + added, self.bits, "single") >= steps) | unreached
+            right &= (rounded(before + added, self.bits, "single") < steps) | always
+            found.append((right[:, even].all(1), right[:, ~even].all(1)))
+        return np.array([each for each, _ in found]), np.array([each for _, each in found])
+
+    def _nudged(self, nudge: Array | int) -> Array:
+        return np.minimum(self.multipliers + nudge, (1 << 31) - 1)
+
+
+def _between(steps: Array, least: Array, most: Array, reached: Array) -> Scaling | None:
+    """Return a requantization whose multipliers are between the bounds that the steps give."""
     # A step is reached where the sum is at least (step - 0.5) times the sums of one step.
     halves = steps - 0.5
     positive = np.broadcast_to(halves > 0, reached.shape)
@@ -138,29 +298,19 @@ def _of_steps(layer: Layer) -> Scaling | str:
     # Of a step that every sum reaches only one side counts, and of one that none does.
     ends[1] = np.where(reached == least[:, None], np.where(positive, 0.0, np.inf), ends[1])
     ends[0] = np.where(reached > most[:, None], np.where(positive, np.inf, 0.0), ends[0])
-    low, high = ends.min(0).max(1), ends.max(0).min(1)
+    low, high = np.maximum(ends.min(0).max(1), 0.0), ends.max(0).min(1)
+    if not (low < high).all():
+        return None
     multipliers, shifts = [], []
-    for channel, (lowest, highest) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-        if not max(lowest, 0.0) < highest:
-            return f"no multiplier rounds the sums of channel {channel} as onnxruntime does"
+    for lowest, highest in zip(low.tolist(), high.tolist(), strict=True):
         # A channel whose output takes no step leaves the multiplier open.
-        middle = (max(lowest, 0.0) + highest) / 2 if highest < np.inf else max(2 * lowest, 1.0)
+        middle = (lowest + highest) / 2 if highest < np.inf else max(2 * lowest, 1.0)
         _, exponent = np.frexp(1 / middle)
         shift = 31 - int(exponent)
         multipliers.append(min(int(np.rint(2.0**shift / middle)), (1 << 31) - 1))
         shifts.append(shift)
-    refusal = _out_of_range(tuple(shifts))
-    if refusal:
-        return refusal
-    factors, bits = np.array(multipliers, np.int64)[:, None], np.array(shifts, np.int64)[:, None]
-
-    def device(sums: Array) -> Array:
-        return rounded(sums * factors, bits, "single")
-
-    differing = (reached != _least_reaching(device, steps, least, most)).any(1)
-    if differing.any():
-        channel = int(differing.argmax())
-        return f"no multiplier rounds the sums of channel {channel} as onnxruntime does"
+    if _out_of_range(tuple(shifts)):
+        return None
     return Scaling(tuple(multipliers), tuple(shifts), "single")
 
 

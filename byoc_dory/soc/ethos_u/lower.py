@@ -26,8 +26,15 @@ from byoc_dory.layers import (
     Weighted,
 )
 from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
-from byoc_dory.soc.ethos_u.exact import scaling_of, sum_of
-from byoc_dory.soc.ethos_u.model import stored_shape, zero_points_of
+from byoc_dory.soc.ethos_u.exact import (
+    Fractions,
+    Scaling,
+    ceiling_half,
+    floor_half,
+    scaling_of,
+    sum_of,
+)
+from byoc_dory.soc.ethos_u.model import output_zero_point_of, stored_shape, zero_points_of
 from byoc_dory.soc.ethos_u.tflite import (
     activation_of,
     factors_of,
@@ -38,6 +45,8 @@ from byoc_dory.soc.ethos_u.tflite import (
 from byoc_dory.soc.ethos_u.tosa import TosaGraph
 
 _BYTE = (-128, 127)
+_UNIT_BITS = 30
+_UNIT = 1 << _UNIT_BITS
 
 
 @dataclass(frozen=True)
@@ -205,18 +214,58 @@ class _Writer:
             each = layer.K // layer.C
             taps = layer.weight.reshape(layer.C, each, layer.fy, layer.fx)
             weight = np.transpose(taps, (2, 3, 0, 1))
+
         sums = graph.convolution(
             place, weight, bias.astype(np.int32), self._fresh(), maps, depthwise=depthwise, pad=pad,
-            stride=layer.stride, dilation=layer.dilation,
-            zero_point=zero_point,
+            stride=layer.stride, dilation=layer.dilation, zero_point=zero_point,
         )  # fmt: skip
-        result = graph.rescale(
-            sums, scaling.multipliers, scaling.shifts, scaling.rounding, self._fresh(), maps,
-            zero_points=(0, _output_zero_point(layer)), types=("int32", "int8"),
-        )  # fmt: skip
-        result = self._clipped(layer, result, maps)
+        if isinstance(scaling, Fractions):
+            found = self._of_fractions(layer, sums, scaling, maps)
+        else:
+            found = self._narrowed(sums, scaling, output_zero_point_of(layer), maps)
+        found = self._clipped(layer, found, maps)
         shape = _shape(layer.output)
-        return result if shape == maps else graph.reshape(result, self._fresh(), shape)
+        return found if shape == maps else graph.reshape(found, self._fresh(), shape)
+
+    def _narrowed(self, sums: str, scaling: Scaling, zero: int, shape: tuple[int, ...]) -> str:
+        """Return sums as bytes."""
+        return self._graph.rescale(
+            sums, scaling.multipliers, scaling.shifts, scaling.rounding, self._fresh(), shape,
+            zero_points=(0, zero), types=("int32", "int8"),
+        )  # fmt: skip
+
+    def _widened(self, place: str, shape: tuple[int, ...]) -> str:
+        """Return bytes as they are, as int32."""
+        return self._graph.rescale(
+            place, (_UNIT,), (_UNIT_BITS,), "single", self._fresh(), shape,
+            zero_points=(0, 0), types=("int8", "int32"),
+        )  # fmt: skip
+
+    def _of_fractions(
+        self, layer: Weighted, sums: str, how: Fractions, shape: tuple[int, ...]
+    ) -> str:
+        graph, zero = self._graph, output_zero_point_of(layer)
+        scaling = how.scaling
+        parts = graph.rescale(
+            sums, scaling.multipliers, scaling.shifts, scaling.rounding, self._fresh(), shape,
+            zero_points=(0, 0), types=("int32", "int32"),
+        )  # fmt: skip
+        last = Scaling((_UNIT,), (_UNIT_BITS + how.bits,), "single")
+        ends = []
+        for offset in how.offsets:
+            added = parts
+            if any(offset):
+                constant = graph.constant(np.array(offset, np.int32).reshape(1, 1, 1, -1))
+                added = graph.add(parts, constant, self._fresh(), shape)
+            ends.append(self._narrowed(added, last, zero, shape))
+        if len(ends) == 1:
+            return ends[0]
+        first, second = (
+            self._widened(graph.table(end, table, self._fresh(), shape), shape)
+            for end, table in zip(ends, (floor_half(zero), ceiling_half(zero)), strict=True)
+        )
+        total = graph.add(first, second, self._fresh(), shape)
+        return self._narrowed(total, Scaling((_UNIT,), (_UNIT_BITS,), "single"), 0, shape)
 
     def _sum(self, layer: Add) -> str:
         graph, shape = self._graph, _shape(layer.output)
@@ -240,7 +289,7 @@ class _Writer:
         total = graph.add(operands[0], operands[1], self._fresh(), shape)
         result = graph.rescale(
             total, found.multipliers[2:], found.shifts[2:], "double", self._fresh(), shape,
-            zero_points=(0, _output_zero_point(layer)), types=("int32", "int8"),
+            zero_points=(0, output_zero_point_of(layer)), types=("int32", "int8"),
         )  # fmt: skip
         return self._clipped(layer, result, shape)
 
@@ -304,10 +353,6 @@ def _bias_around(layer: Weighted, zero_point: int) -> Array:
     moved = zero_point - zero_points_of(layer.requant)[0]
     sums = layer.weight.reshape(layer.K, -1).astype(np.int64).sum(1)
     return moved * sums + (0 if layer.bias is None else layer.bias.astype(np.int64))
-
-
-def _output_zero_point(layer: Layer) -> int:
-    return int(getattr(layer.requant, "output_zero_point", 0))
 
 
 def _map(tensor: Tensor) -> tuple[int, int, int]:

@@ -21,6 +21,7 @@ from byoc_dory.layers import (
     Rows,
     Shift,
     TfliteRequant,
+    TorchRequant,
 )
 from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
 
@@ -72,6 +73,10 @@ def requantized(sums: Array, requant: Requant, channel_axis: int = -1) -> Array:
         scale = (wide(requant.multiplier) * 2.0 ** -wide(requant.shift)).astype(np.float32)
         product = acc.astype(np.float32) * scale
         return np.rint(product).astype(np.int64) + requant.output_zero_point
+    if isinstance(requant, TorchRequant):
+        total, bits = acc * wide(requant.multiplier) + wide(requant.addend), wide(requant.shift)
+        even = total >> bits & 1
+        return ((total + (1 << (bits - 1)) - 1 + even) >> bits) + requant.output_zero_point
     if isinstance(requant, MulShift):
         return (acc * wide(requant.mul) + wide(requant.add)) >> wide(requant.shift)
     if isinstance(requant, Shift):
@@ -144,7 +149,14 @@ def stored_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def zero_points_of(requant: Requant) -> tuple[int, ...]:
     """Return the zero points of a layer's inputs."""
-    return requant.input_zero_points if isinstance(requant, TfliteRequant | OnnxRequant) else (0,)
+    if isinstance(requant, TfliteRequant | OnnxRequant | TorchRequant):
+        return requant.input_zero_points
+    return (0,)
+
+
+def output_zero_point_of(layer: Layer) -> int:
+    """Return the zero point of a layer's result."""
+    return int(getattr(layer.requant, "output_zero_point", 0))
 
 
 def _clipped(layer: Layer, values: Array) -> Array:

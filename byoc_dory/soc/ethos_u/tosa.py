@@ -189,7 +189,7 @@ class TosaGraph:
         return self._tensor(result, shape, "int8")
 
     def add(self, a: str, b: str, result: str, shape: Sequence[int]) -> str:
-        """Add the sum of two int32 tensors of one shape."""
+        """Add the sum of two int32 tensors of this shape, or with axes of one element."""
         self._operators.append(_Operator(_ADD, (a, b), (result,)))
         return self._tensor(result, shape, "int32")
 

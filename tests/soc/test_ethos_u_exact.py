@@ -1,0 +1,124 @@
+"""Requantizations on the Ethos-U: every sum of a layer becomes what its source makes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from byoc_dory.layers import Array, Layer, OnnxRequant, Tensor, TorchRequant, conv2d_layer
+from byoc_dory.options import TilingOptions
+from byoc_dory.region import Region
+from byoc_dory.soc.ethos_u.check import ProgramCheck
+from byoc_dory.soc.ethos_u.exact import Fractions, Scaling, ceiling_half, floor_half, scaling_of
+from byoc_dory.soc.registry import resolve
+from htvm.firmware.host import model_library
+
+SEEDS = range(12)
+
+
+def factors(rng: np.random.Generator, kind: str, k: int) -> OnnxRequant | TorchRequant:
+    """Factors of about 2**-8, some of which are powers of two; zero points."""
+    zeros = int(rng.integers(-128, 128)), (int(rng.integers(-128, 128)),)
+    shifts = tuple(int(rng.integers(30, 33)) for _ in range(k))
+    large = rng.integers(1 << 23, 1 << 24, k)
+    powers = rng.integers(0, 2, k).astype(bool) & (rng.integers(0, 2) == 0)
+    multipliers = tuple(np.where(powers, 1 << 23, large).tolist())
+    if kind == "onnxruntime":
+        return OnnxRequant(multipliers, shifts, *zeros)
+    addends = tuple(rng.integers(-(1 << 23), 1 << 23, k).tolist())
+    return TorchRequant(multipliers, shifts, addends, *zeros)
+
+
+def layer(kind: str, seed: int) -> Layer:
+    """A convolution of 1x1 with weights and biases of its own in each channel."""
+    rng = np.random.default_rng(seed)
+    k, channels = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    zero = int(rng.integers(-128, 128))
+    clip = (zero, 127) if seed % 3 == 0 else (-128, 127)
+    requant = factors(rng, kind, k)
+    if seed % 3 == 0:
+        clip = (requant.output_zero_point, 127)
+    return conv2d_layer(
+        "layer", Tensor("x", (channels, 4, 4)), "y",
+        rng.integers(-127, 128, (k, channels, 1, 1)).astype(np.int8),
+        rng.integers(-500, 500, k).astype(np.int32), requant=requant, clip=clip,
+    )  # fmt: skip
+
+
+def of_source(requant: OnnxRequant | TorchRequant, channel: int, sums: Array) -> Array:
+    """What the source makes of a channel's sums, before the zero point."""
+    multiplier, shift = requant.multiplier[channel], requant.shift[channel]
+    if isinstance(requant, OnnxRequant):
+        scale = np.float32(multiplier * 2.0**-shift)
+        return np.rint(sums.astype(np.float32) * scale).astype(np.int64)
+    found = []
+    for value in sums.tolist():
+        total = value * multiplier + requant.addend[channel]
+        low, rest = total >> shift, total & ((1 << shift) - 1)
+        half = 1 << (shift - 1)
+        found.append(low + (rest > half or (rest == half and low % 2 == 1)))
+    return np.array(found, np.int64)
+
+
+def shifted(values: Array, multiplier: int, shift: int) -> Array:
+    return (values * multiplier + (1 << (shift - 1))) >> shift
+
+
+def of_device(found: Scaling | Fractions, zero: int, channel: int, sums: Array) -> Array:
+    """What the accelerator makes of them, in single rounding, as bytes."""
+    first = found if isinstance(found, Scaling) else found.scaling
+    parts = shifted(sums, first.multipliers[channel], first.shifts[channel])
+    if isinstance(found, Scaling):
+        return np.clip(parts + zero, -128, 127)
+    assert np.abs(parts).max() < 1 << 31
+    ends = [
+        np.clip(shifted(parts + offset[channel], 1, found.bits) + zero, -128, 127) + 128
+        for offset in found.offsets
+    ]
+    if len(ends) == 1:
+        return ends[0] - 128
+    return floor_half(zero)[ends[0]].astype(np.int64) + ceiling_half(zero)[ends[1]]
+
+
+@pytest.mark.parametrize("kind", ["onnxruntime", "torch"])
+def test_every_sum(kind: str) -> None:
+    taken = set()
+    for seed in SEEDS:
+        made = layer(kind, seed)
+        found = scaling_of(made)
+        if isinstance(found, str):
+            assert "rounded differently" in found
+            continue
+        taken.add(len(found.offsets) if isinstance(found, Fractions) else 0)
+        requant = made.requant
+        assert isinstance(requant, OnnxRequant | TorchRequant)
+        ends = np.array([-128, 127]) - requant.input_zero_points[0]
+        for channel in range(made.K):
+            bias = int(made.bias[channel])  # type: ignore[attr-defined]
+            weights = made.weight[channel].astype(np.int64).ravel()  # type: ignore[attr-defined]
+            reach = weights[:, None] * ends
+            sums = bias + np.arange(int(reach.min(1).sum()), int(reach.max(1).sum()) + 1)
+            zero = requant.output_zero_point
+            wanted = np.clip(of_source(requant, channel, sums) + zero, *made.clip)
+            device = np.clip(of_device(found, zero, channel, sums), *made.clip)
+            np.testing.assert_array_equal(device, wanted)
+    assert len(taken) > 1
+
+
+@pytest.mark.parametrize("kind", ["onnxruntime", "torch"])
+@pytest.mark.parametrize("target", ["ethos_u55:macs=32", "ethos_u65:macs=256"])
+def test_programs(kind: str, target: str) -> None:
+    """Vela's programs of them, on the model of the device."""
+    pytest.importorskip("ethosu.regor", reason="ethos-u-vela is not installed")
+    found = resolve(target)
+    (core,) = found.accelerators
+    check = ProgramCheck(model_library(found.soc), core.settings(found.soc, TilingOptions()))  # type: ignore[attr-defined]
+    count = 0
+    for seed in SEEDS:
+        made = layer(kind, seed)
+        if isinstance(scaling_of(made), str):
+            continue
+        count += 1
+        region = Region("region", (made,), made.inputs, (made.output,))
+        assert check.culprit(region) is None
+    assert count > len(SEEDS) // 2
