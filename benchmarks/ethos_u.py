@@ -1,6 +1,6 @@
 """Networks on Ethos-U55 and U65: equal or not, operators on each side, estimates, flash and RAM.
 
-    python -m benchmarks.ethos_u
+    python -m benchmarks.ethos_u [--network NAME] [--target TARGET]
 
 The networks are MLPerf Tiny's four TFLite files, where ``shared/models`` is beside the repository,
 and the zoo's digits.  They are executed on the model of the device, on this machine.  *Equal* means
@@ -10,6 +10,7 @@ same network gives without the accelerator.  Cycles are Vela's estimates, not me
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ FILES = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
 _MODELS = Path(__file__).resolve().parents[2] / "shared" / "models" / "tflite"
 _DIGITS = "zoo:digits"
 _SEEDS = range(4)
+_NETWORKS = (*FILES, _DIGITS)
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,13 @@ def text(found: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table; fail if an element is wrong."""
-    found = list(rows((*FILES, _DIGITS)))
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--network", action="append", help="one of " + ", ".join(_NETWORKS))
+    parser.add_argument("--target", action="append", help="e.g. ethos_u55:macs=64, or a board")
+    options = parser.parse_args(arguments)
+    found = list(rows(options.network or _NETWORKS, options.target or TARGETS))
     print(text(found))
     if any(row.equal < row.elements for row in found):
         sys.exit("outputs differ")

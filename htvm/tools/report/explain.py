@@ -63,6 +63,25 @@ class Explanation(Shown):
         return self.rows
 
     @property
+    def totals(self) -> dict[str, int | None]:
+        """What all steps take, by what it is counted in; None if a step's is unknown.
+
+        Accelerators' cycles and the instructions of a core beside them are no sum.
+        """
+        kinds = {self.unit_of(step.kind == "layer") for step in self.steps}
+        if len(kinds) < 2:
+            return {kind: self.total_cycles for kind in kinds or {self.counted}}
+        found: dict[str, int | None] = {}
+        for kind in ("cycles", self.counted):
+            each = [s.cycles for s in self.steps if self.unit_of(s.kind == "layer") == kind]
+            found[kind] = None if None in each else sum(cycles or 0 for cycles in each)
+        return found
+
+    def unit_of(self, accelerated: bool) -> str:
+        """Return what a step's cost is counted in; accelerators' are always cycles."""
+        return "cycles" if accelerated else self.counted
+
+    @property
     def rules(self) -> tuple[RuleCost, ...]:
         """The rules that objected, and what each costs: for those who design an accelerator."""
         return rule_costs(self.rows)
@@ -201,33 +220,34 @@ def explain_screen(explanation: Explanation, width: int = 80) -> str:
 
 def cost_table(explanation: Explanation) -> Table:
     """Return one row per operator with code: where it runs, its cost there, why not elsewhere."""
+    totals = explanation.totals
     columns = (
         Column("layer"),
         Column("runs on"),
-        Column(explanation.counted, number=True),
+        *(Column(unit, number=True) for unit in totals),
         Column("%", number=True),
         Column("elsewhere", wraps=True),
     )
+
+    def costs(cycles: int | None, basis: str, own: str) -> tuple[str, ...]:
+        mark = _MARKS.get(basis, "")
+        known = "" if cycles is None else f"{count(cycles)}{mark}"
+        share = _share_text(cycles, totals.get(own))
+        return (*(known if unit == own else "" for unit in totals), share)
+
     rows = []
     for row in explanation.rows:
         if _is_part(row, explanation):
             continue
-        mark = _MARKS.get(row.basis, "")
-        cycles = "" if row.cycles is None else f"{count(row.cycles)}{mark}"
-        rows.append(
-            (row.layer, row.placed, cycles, _share_text(row.cycles, explanation), _elsewhere(row))
-        )
+        cost = costs(row.cycles, row.basis, explanation.unit_of(row.placed != "cpu"))
+        rows.append((row.layer, row.placed, *cost, _elsewhere(row)))
     moved = [step for step in explanation.steps if step.kind not in ("layer", "cpu")]
     if any(step.cycles for step in moved):
         taken = sum(step.cycles or 0 for step in moved)
-        words = f"{count(taken)}{_MARKS.get(moved[0].basis, '')}"
-        rows.append(("layouts, copies", "cpu", words, _share_text(taken, explanation), ""))
-    total = (
-        f"{count(explanation.total_cycles)} "
-        if explanation.total_cycles is not None
-        else "unknown "
-    )
-    return Table(columns, tuple(rows), footer=("total", "", total, "", ""))
+        cost = costs(taken, moved[0].basis, explanation.counted)
+        rows.append(("layouts, copies", "cpu", *cost, ""))
+    whole = ("unknown " if total is None else f"{count(total)} " for total in totals.values())
+    return Table(columns, tuple(rows), footer=("total", "", *whole, "", ""))
 
 
 def _is_part(row: VerdictRow, explanation: Explanation) -> bool:
@@ -244,10 +264,8 @@ _BASES = {
 _MARKS = {"measured": "*", "estimated": "?", "predicted": " "}
 
 
-def _share_text(cycles: int | None, explanation: Explanation) -> str:
-    if not cycles or not explanation.total_cycles:
-        return ""
-    return f"{100 * cycles / explanation.total_cycles:.1f}"
+def _share_text(cycles: int | None, total: int | None) -> str:
+    return f"{100 * cycles / total:.1f}" if cycles and total else ""
 
 
 def _elsewhere(row: VerdictRow) -> str:
@@ -276,7 +294,7 @@ def _legend(explanation: Explanation, wide: bool) -> str:
     ]
     parts = sum(_is_part(row, explanation) for row in explanation.rows)
     lines = (
-        f"{explanation.counted}: {'; '.join(explanations)}" if explanations else "",
+        f"{', '.join(explanation.totals)}: {'; '.join(explanations)}" if explanations else "",
         _QUICKER_ALONE if any(map(_is_quicker_alone, explanation.rows)) else "",
         f"not shown: {parts} without code of their own (names, parts of others): --wide"
         if parts and not wide
@@ -322,11 +340,8 @@ def _placement_text(explanation: Explanation) -> str:
     rows = explanation.rows
     placed = Counter(row.placed for row in rows)
     counts = ", ".join(f"{number} on {name}" for name, number in placed.items())
-    total = (
-        ""
-        if explanation.total_cycles is None
-        else f"; {count(explanation.total_cycles)} {explanation.counted}"
-    )
+    known = [(number, unit) for unit, number in explanation.totals.items() if number is not None]
+    total = "; " + " and ".join(f"{count(each)} {unit}" for each, unit in known) if known else ""
     # A run beside it counts slightly others.
     if total and any(step.basis == "predicted" for step in explanation.steps):
         total += " (predicted)"
@@ -387,6 +402,7 @@ def explain_data(explanation: Explanation) -> dict[str, Any]:
             for each in explanation.settings
         ],
         "total_cycles": explanation.total_cycles,
+        "totals": explanation.totals,
         "counted": explanation.counted,
         "steps": [dataclasses.asdict(step) for step in explanation.steps],
         "not_measured": explanation.missing,
