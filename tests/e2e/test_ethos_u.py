@@ -155,6 +155,17 @@ def test_digits_is_equal_and_the_rest_says_why(tmp_path: Path) -> None:
         np.testing.assert_array_equal(module.run(inputs).outputs[0], alone.run(inputs).outputs[0])
 
 
+def test_an_explanation_keeps_cycles_and_instructions_apart() -> None:
+    """The NPU's cycles are Vela's, the core's own are instructions: there is no sum of both."""
+    module = htvm.build("zoo:digits", target="ethos_u55", platform="host")
+    explanation = module.explain()
+    told, totals = str(explanation), explanation.totals
+    assert [*totals] == ["cycles", "instructions"] and all(totals.values())
+    assert f"{totals['cycles']:,} cycles and {totals['instructions']:,} instructions" in told
+    own = [row.cycles or 0 for row in explanation.rows if row.placed != CPU]
+    assert sum(own) == totals["cycles"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", CONFIGURATIONS)
 @pytest.mark.parametrize("name", MODELS)

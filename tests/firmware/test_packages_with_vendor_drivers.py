@@ -18,6 +18,7 @@ from byoc_dory.soc.registry import resolve
 from htvm.firmware.elf import read_elf
 from htvm.firmware.packages import FLAGS, kind_written, refuse_kind
 from htvm.firmware.paths import runtime_c
+from htvm.firmware.toolchain import Compiler
 from htvm.tools.cli import main
 from tests.frontend.flatfile import small_network
 from tests.tools import tool
@@ -35,11 +36,11 @@ int ethosu_invoke_v3(struct ethosu_driver *drv, const void *custom_data_ptr,
 """
 
 
-def built(folder: Path, target: str) -> htvm.Module:
+def built(folder: Path, target: str, seed: int = 0) -> htvm.Module:
     """Build a small network, which a device of Arm's takes as a whole."""
     pytest.importorskip("ethosu.regor", reason="ethos-u-vela is not installed")
     path = folder / "small.tflite"
-    path.write_bytes(small_network().file())
+    path.write_bytes(small_network(seed=seed).file())
     return htvm.build(path, target=target, platform="host")
 
 
@@ -59,7 +60,7 @@ def test_a_package_names_the_driver_and_does_not_carry_it(
         "`src/ethosu_driver.c`, `src/ethosu_device_u55_u65.c`, `src/ethosu_pmu.c` and the folder "
         "`include`",
         "`HTVM_ETHOS_U_DRIVER`", "`ETHOSU_TARGET_NPU_CONFIG=ethos-u55-128`", "`ethosu_init`",
-        "`ethosu_flush_dcache` and `ethosu_invalidate_dcache`", "whole cache lines",
+        "whole cache lines of 32 B", "`htvm_cache.h`", "0x4E04",
         "Commands, weights and arena begin at multiples of 16 B",
         "may stay in flash", "Ethos-U55 with 128 MACs per cycle", "0x4E01", "0x4E02", "0x4E03",
     ):  # fmt: skip
@@ -112,6 +113,76 @@ def test_the_library_compiles_strictly(target: str, kind: str, tmp_path: Path) -
     line += ["-Wall", "-Wextra", "-Werror", f"-I{package / 'include'}", f"-I{standin}", "-c"]
     for path in sorted((package / "src").glob("*.c")):
         subprocess.run([*line, str(path), "-o", str(tmp_path / "one.o")], check=True)
+
+
+CALLS = """
+#include "small.h"
+#include <stdio.h>
+static HTVM_ALIGNED(16) small_arena_t arenas[2];
+static HTVM_ALIGNED(16) int8_t in[SMALL_INPUT_0_ELEMENTS], out[SMALL_OUTPUT_0_ELEMENTS];
+int main(void)
+{
+    printf("%X ", (unsigned)small_run(in, out));
+    for (int shift = 0; shift <= 16; shift += 8) {
+        void *arena = (char *)arenas + shift;
+        printf("%d ", (int)small_run_in(arena, in, out) == SMALL_ERROR_ALIGN);
+    }
+    return 0;
+}
+"""
+
+
+def test_a_run_refuses_a_misaligned_arena_and_data_of_another_export(
+    module: htvm.Module, tmp_path: Path
+) -> None:
+    """The model of the device is in the driver's place."""
+    own, other = module.export(tmp_path / "own"), built(tmp_path, "ethos_u55:macs=128", seed=1)
+    foreign = other.export(tmp_path / "other") / "src" / "small_weights.c"
+    (tmp_path / "main.c").write_text(CALLS)
+    folder = runtime_c() / "soc" / "ethos_u"
+    models = [path for path in folder.glob("model/*.c") if path.name != "ethos_u_soc.c"]
+    includes = [own / "include", own / "src", folder, folder / "model", runtime_c() / "include"]
+    sources = [path for path in own.glob("src/*.c") if path.name != foreign.name]
+    said = []
+    for weights in (own / "src" / foreign.name, foreign):
+        program = Compiler.zig().compile_host(
+            [tmp_path / "main.c", *sources, weights, *models], tmp_path / "run", includes
+        )
+        done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=60)
+        said.append(done.stdout.split())
+    # An arena at any multiple of 16 is one, also where its cache lines begin elsewhere.
+    assert said == [["0", "0", "1", "0"], ["4E04", "0", "1", "0"]]
+
+
+def test_caches_are_maintained_line_by_line(tmp_path: Path) -> None:
+    """What the generated C does to a cache of 32-byte lines around a run of the device."""
+    (tmp_path / "main.c").write_text("""
+        #include <stdint.h>
+        #include <stdio.h>
+        static uint32_t control;
+        #define HTVM_CACHE 1
+        #define HTVM_CACHE_READ(address) ((address) == 0xE000ED14u ? control : 0u)
+        #define HTVM_CACHE_WRITE(address, value) printf("%X:%X ", (address), (unsigned)(value))
+        #define HTVM_CACHE_WAIT() (void)0
+        #include "htvm_cache.h"
+        int main(void)
+        {
+            htvm_cache_give((void *)0x40, 64u);  /* the cache is off */
+            control = 1u << 16;
+            htvm_cache_give((void *)0x40, 65u);
+            htvm_cache_take((void *)0x4C, 20u);
+            htvm_cache_take((void *)0x4C, 21u);
+            htvm_cache_take((void *)0x4C, 0u);
+            return 0;
+        }""")
+    program = Compiler.zig().compile_host(
+        [tmp_path / "main.c"], tmp_path / "run", [runtime_c() / "include"]
+    )
+    done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=60)
+    give, take = "E000EF70", "E000EF5C"
+    assert done.stdout.split() == [
+        f"{give}:40", f"{give}:60", f"{give}:80", f"{take}:40", f"{take}:40", f"{take}:60"
+    ]  # fmt: skip
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ drivers/misc/ethos_u; Arm's CMSIS pack ethos-u-core-driver).
 
 from __future__ import annotations
 
-from byoc_dory.soc.ethos_u.emit import FAILED, MISALIGNED, NO_DRIVER
+from byoc_dory.soc.ethos_u.emit import FAILED, FOREIGN, MISALIGNED, NO_DRIVER
 from byoc_dory.soc.vendor import CmsisComponent, VendorDriver
 
 
@@ -39,14 +39,15 @@ def core_driver(product: str, macs: int) -> VendorDriver:
             f"The driver refuses commands for another NPU than Ethos-{product} with {macs} MACs "
             f"per cycle. The network then returns 0x{FAILED:X}, as after every failure of the "
             f"driver; 0x{NO_DRIVER:X} if it is given no driver.",
-            "If the core has a data cache over RAM that the NPU accesses, override both of the "
-            "driver's weak functions `ethosu_flush_dcache` and `ethosu_invalidate_dcache`, which "
-            "do nothing by default. They are given parts of the arena that begin at multiples of "
-            "16 B and must take whole cache lines, as CMSIS's functions `..._by_Addr` do. Nothing "
-            "may write into these lines during a run: pass an arena that begins at a cache line "
-            "and shares none with other variables. Or leave that RAM uncached.",
+            "The network maintains the core's data cache itself: what the NPU uses of the arena "
+            "has whole cache lines of 32 B, which are cleaned before a run and invalidated behind "
+            "it (`htvm_cache.h`). The driver's own functions for that need not be overridden. "
+            "Commands and weights are constants: if start-up code copies them to RAM, it must "
+            "clean the cache. Define `HTVM_CACHE` as 0 for code that runs unprivileged, and see "
+            "to it elsewhere.",
             "Commands, weights and arena begin at multiples of 16 B, as the C declares them; the "
-            f"network returns 0x{MISALIGNED:X} if a linker script does not keep that.",
+            f"network returns 0x{MISALIGNED:X} if a linker script does not keep that. It returns "
+            f"0x{FOREIGN:X} if commands or weights are those of another export.",
             "Commands and weights are constants and may stay in flash that the NPU can read. "
             "The arena must be in RAM that it can read and write, which tightly coupled memories "
             "usually are not.",

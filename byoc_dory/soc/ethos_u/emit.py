@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 
@@ -13,16 +14,19 @@ from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan, RegionPlan, plan_alone
 from byoc_dory.region import Buffer, Constant, Kernel, Region, RegionKernels
-from byoc_dory.soc.base import Soc
+from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.ethos_u.core import EthosUCore
 from byoc_dory.soc.ethos_u.lower import Network, networks
 from byoc_dory.soc.ethos_u.vela import Compiled, compiled
 from byoc_dory.tiling.problem import solution_of
 
-NO_DRIVER, FAILED, MISALIGNED = 0x4E01, 0x4E02, 0x4E03
-"""What a function returns if no driver is free, the driver failed, or a base is misaligned."""
+NO_DRIVER, FAILED, MISALIGNED, FOREIGN = 0x4E01, 0x4E02, 0x4E03, 0x4E04
+"""What a function returns if no driver is free, the driver failed, commands or weights are
+misaligned, or they are not the function's own."""
 
 _ALIGNMENT = 16
+_LINE = 32
+"""Bytes of a cache line of the cores beside the accelerator (``htvm_cache.h``)."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class EthosUEmitter:
 
     core: EthosUCore
     soc: Soc
-    headers: tuple[str, ...] = ("string.h", "ethosu_driver.h")
+    headers: tuple[str, ...] = ("string.h", "ethosu_driver.h", "htvm_cache.h")
 
     def region(
         self, region: Region, options: TilingOptions, symbol: Callable[[str], str]
@@ -52,7 +56,9 @@ class EthosUEmitter:
             if made.scratch > limit:
                 raise self._too_small(region, network, options, made.scratch, limit)
             name = network.layers[-1].name
-            buffer = Buffer(f"{name}.scratch", max(made.scratch, _ALIGNMENT))
+            # Lines of a cache, from the first one in the buffer on, which begins at _ALIGNMENT.
+            lines = round_up(max(made.scratch, _ALIGNMENT), _LINE)
+            buffer = Buffer(f"{name}.scratch", lines + _LINE - _ALIGNMENT)
             kernels.append(self._kernel(network, made, symbol(name), buffer.name))
             buffers.append(buffer)
             outputs = {tensor.name for tensor in network.outputs}
@@ -96,9 +102,10 @@ class EthosUEmitter:
         several = len(network.outputs) > 1
         returned = [f"out{n}" if several else "out" for n in range(len(network.outputs))]
         arguments = [f"const int8_t *{name}" for name in given]
-        arguments += [f"int8_t *{name}" for name in (*returned, "scratch")]
+        arguments += [f"int8_t *{name}" for name in (*returned, "room")]
         signature = f"int32_t {symbol}({', '.join(arguments)})"
-        data = np.frombuffer(made.weights or bytes(_ALIGNMENT), np.uint8)
+        tag = _tag(made)
+        head = tag + bytes(_ALIGNMENT - len(tag))
         text = rendered(
             "byoc_dory.soc.ethos_u",
             "region.c.jinja",
@@ -108,15 +115,19 @@ class EthosUEmitter:
             payload=payload,
             payload_bytes=len(made.payload),
             weights=weights,
-            weights_bytes=data.size,
+            weights_bytes=len(made.weights) or _ALIGNMENT,
             scratch_bytes=made.scratch,
+            head=len(head),
+            tag=", ".join(f"0x{byte:02X}" for byte in tag),
             inputs=list(zip(given, made.inputs, strict=True)),
             outputs=list(zip(returned, made.outputs, strict=True)),
             no_driver=f"0x{NO_DRIVER:X}",
             failed=f"0x{FAILED:X}",
             misaligned=f"0x{MISALIGNED:X}",
+            foreign=f"0x{FOREIGN:X}",
         )
-        commands = np.frombuffer(made.payload, np.uint8)
+        commands = np.frombuffer(head + made.payload, np.uint8)
+        data = np.frombuffer(head + (made.weights or bytes(_ALIGNMENT)), np.uint8)
         return Kernel(
             symbol=symbol,
             layer_name=last,
@@ -126,8 +137,8 @@ class EthosUEmitter:
             inputs=tuple(tensor.name for tensor in network.inputs),
             outputs=(*(tensor.name for tensor in network.outputs), scratch),
             constants=(
-                Constant(payload, commands, f"what the driver is given for {what}"),
-                Constant(weights, data, f"weights, scales and tables of {what}"),
+                Constant(payload, commands, f"checksum; what the driver is given for {what}"),
+                Constant(weights, data, f"checksum; weights, scales and tables of {what}"),
             ),
             layer=None,
             plan=None,
@@ -137,6 +148,12 @@ class EthosUEmitter:
             together=network.layers,
             shares=_shares(network, made),
         )
+
+
+def _tag(made: Compiled) -> bytes:
+    """Return four bytes that tell a program from others: of all that must belong together."""
+    places = repr((made.scratch, made.inputs, made.outputs)).encode()
+    return sha256(made.payload + made.weights + places).digest()[:4]
 
 
 def _shares(network: Network, made: Compiled) -> tuple[int, ...]:
