@@ -1,15 +1,15 @@
-"""Distinct names, and the constants of CPU kernels: ``conv2d_0_weight``, no ``param_3``."""
+"""Distinct names, and constants: ``conv2d_0_weight``, no ``param_3``, equal ones stored once."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from byoc_dory.region import Constant
+from byoc_dory.region import Constant, Kernel, RegionCode
 from htvm.aot.literals import shape_text
 
 
@@ -74,3 +74,37 @@ class ConstantPool:
             self.constants[name] = Constant(symbol, flat, f"{comment}, {data.dtype.name} {shape}")
             self._known[key] = name
         return self._known[key]
+
+
+def stored_once(regions: Mapping[str, RegionCode]) -> dict[str, RegionCode]:
+    """Return the code of regions, with layers that have equal constants reading the first's.
+
+    The sums of an encoder have the same weights on a matrix accelerator: 8 % of its constants.
+    """
+    first: dict[object, Constant] = {}
+
+    def kernel_of(kernel: Kernel) -> Kernel:
+        read = {each.name: first.setdefault(_contents(each), each) for each in kernel.constants}
+        moved = {name: each.name for name, each in read.items() if each.name != name}
+        slots = () if kernel.definition is None else kernel.definition.slots
+        if kernel.definition is None or not moved or not moved.keys() <= {s.value for s in slots}:
+            return kernel
+        definition = replace(
+            kernel.definition,
+            slots=tuple(replace(s, value=moved.get(s.value, s.value)) for s in slots),
+        )
+        source = definition.text(kernel.symbol)
+        return replace(kernel, definition=definition, source=source, constants=tuple(read.values()))
+
+    return {
+        name: replace(code, kernels=tuple(kernel_of(kernel) for kernel in code.kernels))
+        for name, code in regions.items()
+    }
+
+
+def _contents(constant: Constant) -> object:
+    """Return what is equal for constants of which one serves both; a file is its layer's own."""
+    if constant.file or constant.elsewhere:
+        return constant.name
+    data = constant.data
+    return constant.memory, constant.align, data.dtype.name, data.tobytes()

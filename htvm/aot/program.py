@@ -17,6 +17,7 @@ from byoc_dory.memory.arena import BufferUse, MemoryPlan, plan_memory, written_o
 from byoc_dory.region import Constant
 from byoc_dory.sharing import share_functions
 from htvm.aot.assembler import Assembler, Assembly
+from htvm.aot.constants import stored_once
 from htvm.aot.steps import (
     Alias,
     CpuKernel,
@@ -142,7 +143,7 @@ def assemble(given: Assembly) -> Program:
     Raises:
         ModelError: the calls contradict each other or the kernels' prototypes.
     """
-    name, regions = given.name, given.regions
+    name, regions = given.name, stored_once(given.regions)
     if c_identifier(name) != name:
         raise ModelError(f"'{name}' is not usable as a C identifier", where="name of the program")
     kernels = {kernel.symbol: kernel for kernel in given.cpu_kernels}

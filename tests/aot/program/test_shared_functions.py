@@ -28,18 +28,21 @@ KINDS = ("layer", "cpu")
 LAYERS = ("first", "second", "third", "fourth", "fifth")
 
 
-def network(target: str) -> htvm.Model:
-    """Five convolutions of one shape, with different weights; the last has another shift."""
-    rng = np.random.default_rng(11)
+def network(target: str, *, alike: bool = False) -> htvm.Model:
+    """Five convolutions of one shape; the last has another shift.
+
+    Their weights and biases differ, or are alike: all that the layers read is then equal.
+    """
 
     def requant(number: int) -> Requant:
         if target.startswith("snitch"):
-            return MulShift((30 + number,), (14,), (1 << 13,))
+            return MulShift((30 + number * (not alike),), (14,), (1 << 13,))
         return Shift(10 if name == LAYERS[-1] else 9)
 
     def write(bb: Any, x: Any) -> list[Any]:
         nonlocal name
         for number, name in enumerate(LAYERS):
+            rng = np.random.default_rng(11 if alike else (11, number))
             weight = rng.integers(-128, 128, (8, 8, 3, 3)).astype(np.int8)
             bias = rng.integers(-500, 500, 8).astype(np.int32)
             window = Window(padding=(1, 1, 1, 1))
@@ -55,6 +58,17 @@ def compiled(target: str) -> Compiled:
     # Under DIANA's other schedule the results stay at different places in L1.
     tiling = TilingOptions(schedule="published" if target.startswith("diana") else "overlapped")
     return compile_model(network(target), target, BuildOptions(tiling=tiling))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_equal_constants_are_stored_once(target: str) -> None:
+    made = compile_model(network(target, alike=True), target, BuildOptions())
+    constants = made.program.constants
+    assert len({each.data.tobytes() for each in constants}) == len(constants)
+    (weights,) = (each for each in constants if each.data.size >= 8 * 8 * 9)
+    assert f"of {LAYERS[0]}" in weights.comment
+    result = verify(made, seeded_inputs(made.source.inputs))
+    assert result.equal, str(result)
 
 
 @pytest.mark.parametrize("target", TARGETS)
