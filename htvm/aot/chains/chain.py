@@ -99,6 +99,10 @@ class Chain:
         order: the stage that makes the next row, from the first row to the last.
         below: for each input, how many bytes before it the only output may start at least.
         kept: by tensor, for each row that goes into its strip, the first one that is still read.
+        passing: the tensors of strips without padding for one row, which only exists until its
+            readers have made theirs.
+        together: for each stage, all sets of these whose rows exist at once while it runs, its own
+            among them.
     """
 
     units: tuple[int, int]
@@ -109,6 +113,8 @@ class Chain:
     order: tuple[int, ...]
     below: Mapping[str, int]
     kept: Mapping[str, tuple[int, ...]]
+    passing: tuple[str, ...]
+    together: tuple[tuple[int, frozenset[str]], ...]
 
     @property
     def copied(self) -> int:
@@ -290,6 +296,7 @@ class _Run:
             self.needs.append(needs)
         self.next = [-strips[stage.name].top if stage.strip else 0 for stage in self.stages]
         self.order: list[int] = []
+        self.inside: list[bool] = []  # whether these rows are no padding
         self.rows: dict[str, int] = {}
         self.written: list[tuple[int, dict[str, int]]] = []
         self.kept: dict[str, list[int]] = {}
@@ -298,6 +305,16 @@ class _Run:
         layout = self.layout
         self._make_outputs()
         strips = {name: replace(strip, rows=self.rows[name]) for name, strip in self.strips.items()}
+        passing = [
+            name
+            for name, strip in strips.items()
+            if strip.rows == 1
+            and not strip.summed
+            and not strip.copied
+            # Padding is there from the beginning.
+            and strip.row == strip.tensor.row
+            and self.next[self.maker[name, True]] == strip.tensor.rows
+        ]
         return Chain(
             layout.bounds,
             layout.inputs,
@@ -307,6 +324,26 @@ class _Run:
             tuple(self.order),
             self._below(),
             {name: tuple(rows) for name, rows in self.kept.items()},
+            tuple(passing),
+            self._together(passing),
+        )
+
+    def _together(self, passing: Sequence[str]) -> tuple[tuple[int, frozenset[str]], ...]:
+        """Return the rows that exist at once while each stage runs, from the last one back."""
+        bits = {name: 1 << at for at, name in enumerate(passing)}
+        own = [bits.get(stage.name, 0) if stage.strip else 0 for stage in self.stages]
+        read = [
+            sum({bits[source.tensor] for source in stage.sources if source.tensor in bits})
+            for stage in self.stages
+        ]
+        found: dict[tuple[int, int], None] = {}
+        later = 0
+        for at, inside in zip(reversed(self.order), reversed(self.inside), strict=True):
+            now = later | (read[at] | own[at] if inside else 0)
+            found[at, now] = None
+            later = now & ~own[at]
+        return tuple(
+            (at, frozenset(name for name, bit in bits.items() if now & bit)) for at, now in found
         )
 
     def _make_outputs(self) -> None:
@@ -324,7 +361,8 @@ class _Run:
 
     def _advance(self, at: int) -> None:
         stage, y = self.stages[at], self.next[at]
-        if 0 <= y < self.tensors[stage.name].rows:
+        inside = 0 <= y < self.tensors[stage.name].rows
+        if inside:
             for maker, stride, ahead in self.needs[at]:
                 self._supply(maker, y * stride + ahead)
         if stage.strip:
@@ -336,6 +374,7 @@ class _Run:
             reads = {name: self.keep(name, strip=False) for name in self.layout.inputs}
             self.written.append((y, reads))
         self.order.append(at)
+        self.inside.append(inside)
         self.next[at] = y + 1
 
     def keep(self, tensor: str, *, strip: bool) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.sharing import Sharing, share_functions
+from htvm.aot.chains.places import places_of
 from htvm.aot.constants import FreshNames
 from htvm.aot.entry import render
 from htvm.aot.literals import c_array
@@ -48,7 +49,7 @@ class _Member:
 
     Attributes:
         name: of the member.
-        parameter: of the function.
+        parameter: of the function, or the place in one.
         comment: what it is.
         first: number of its first row.
         next: number of the row that comes next at the beginning.
@@ -108,7 +109,8 @@ class _Writer:
         ]
         self.sharing = share_functions(self.row_kernels, symbol)
         self.streamed = network.streamed if network.streamed in chain.inputs else ""
-        self.work = max((program.plan.peak for program in self.programs.values()), default=0)
+        peaks = {number: program.plan.peak for number, program in self.programs.items()}
+        self.places = places_of(chain, peaks)
         self.members = self._members()
         names = FreshNames()
         self.functions = [
@@ -124,9 +126,11 @@ class _Writer:
         strips = [
             (members[name, True].parameter, "int8", (strip.bytes,), strip.bytes)
             for name, strip in chain.strips.items()
+            if name not in chain.passing
         ]
-        if self.work:
-            strips.append(("work", "int8", (self.work,), self.work))
+        work = self.places.bytes
+        if work:
+            strips.append(("work", "int8", (work,), work))
         if self.streamed:
             size = state_bytes(chain)
             strips.append(("state", "int32", (size // 4,), size))
@@ -154,7 +158,7 @@ class _Writer:
                 symbol=self.symbol,
                 members=list(members.values()),
                 streamed=self._streamed(),
-                work=self.work,
+                work=work,
                 stages=[self._stage(at, stage) for at, stage in enumerate(chain.stages)],
                 layers=", ".join(node.name for node in nodes),
                 note=note,
@@ -244,9 +248,12 @@ class _Writer:
                 f"{name}, {strip.tensor.rows} rows of {strip.tensor.row} B, "
                 f"{strip.rows} of {strip.pitch} B at a time"
             )
+            place = label
             if strip.summed:
                 comment = f"{name}, {strip.bytes} B"
-            found[name, True] = _Member(label, label, comment, -strip.top, -strip.top)
+            if name in self.places.rows:
+                place = _behind("work", self.places.rows[name].start)
+            found[name, True] = _Member(label, place, comment, -strip.top, -strip.top)
         return found
 
     # --- stages ------------------------------------------------------------------------------
@@ -258,7 +265,7 @@ class _Writer:
         left = 0 if strip is None else strip.left * strip.pixel
         reads = ", ".join(self._said(source) for source in stage.sources)
         if stage.unit is not None:
-            verb, calls = f"A row of {stage.name} from", self._calls(stage.unit, stage, left)
+            verb, calls = f"A row of {stage.name} from", self._calls(at, stage, left)
         elif strip is not None and strip.summed:
             verb, calls = f"{stage.name}: adds", self._add(stage)
         else:
@@ -276,6 +283,9 @@ class _Writer:
             "summed": 0 if strip is None or not strip.summed else strip.bytes,
             "borders": [] if strip is None else _borders(strip),
             "filled": 0 if strip is None else strip.rows - strip.top,
+            "ended": [
+                self.members[name, True].name for name in self.places.ended_by(self.chain, at)
+            ],
             "checks": [*self._checks(stage), *self._spares(stage)],
             "calls": calls,
         }
@@ -365,15 +375,20 @@ class _Writer:
         sums = "(int32_t *)(void *)to"
         return [f"htvm_strip_add({sums}, {self._place(source)}, {tensor.width}, {tensor.pixel})"]
 
-    def _calls(self, unit: int, stage: Stage, left: int) -> list[str]:
-        program = self.programs[unit]
-        places = {f"input_{at}": self._place(source) for at, source in enumerate(stage.sources)}
+    def _calls(self, at: int, stage: Stage, left: int) -> list[str]:
+        assert stage.unit is not None
+        program = self.programs[stage.unit]
+        places = {f"input_{n}": self._place(source) for n, source in enumerate(stage.sources)}
         places["output_0"] = f"to + {left}" if left else "to"
-        offsets = dict(program.plan.offsets)
+        first = self.places.work.get(at, range(0)).start
         places |= {
-            name: f"c->work + {offset}" if offset else "c->work" for name, offset in offsets.items()
+            name: _behind("c->work", first + offset) for name, offset in program.plan.offsets
         }
         return [_call(step, places, self.sharing) for step in program.steps]
+
+
+def _behind(pointer: str, offset: int) -> str:
+    return f"{pointer} + {offset}" if offset else pointer
 
 
 def _call(step: Step, places: dict[str, str], sharing: Sharing) -> str:

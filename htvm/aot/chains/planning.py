@@ -25,6 +25,7 @@ from byoc_dory.work import Work
 from htvm.aot.chains.chain import Chain, chain_of
 from htvm.aot.chains.emit import chain_kernel, program_of, state_bytes
 from htvm.aot.chains.network import Network, network_of
+from htvm.aot.chains.places import places_of
 from htvm.aot.program import assemble
 from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
 from patterns.rows import has_rows
@@ -343,8 +344,10 @@ class _Planner:
         total = sum(_rounded(network.tensors[name].bytes) for name in alive)
         outputs = [name for name in chain.outputs if network.in_arena(name)]
         total += sum(_rounded(network.tensors[name].bytes) for name in outputs)
-        total += sum(_rounded(strip.bytes) for strip in chain.strips.values())
-        total += _rounded(max(self._work(chain, number) for number in range(first, behind)))
+        own = [strip for name, strip in chain.strips.items() if name not in chain.passing]
+        total += sum(_rounded(strip.bytes) for strip in own)
+        work = {number: self._work(chain, number) for number in range(first, behind)}
+        total += _rounded(places_of(chain, work).bytes)
         if network.streamed in chain.inputs:
             total += _rounded(state_bytes(chain))
         return total - max((self._shared(chain, name) for name in outputs), default=0)

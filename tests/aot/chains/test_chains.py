@@ -14,6 +14,7 @@ from byoc_dory.errors import SimulationError
 from htvm.aot.chains.chain import Chain, chain_of
 from htvm.aot.chains.kernels import RowCompiler
 from htvm.aot.chains.network import Network, network_of
+from htvm.aot.chains.places import places_of
 from htvm.aot.chains.planning import _Planner
 from htvm.aot.program import assemble
 from htvm.compiled import BuildOptions, Compiled, Input
@@ -22,6 +23,9 @@ from htvm.sim.runner import run
 from tests.aot.chains.networks import chained_network, inputs_of
 
 MUTANTS = 200
+
+WORK = 24
+"""Bytes that the kernels of each unit need beside its rows, for `play`."""
 
 
 def planned(seed: int, way: Input = "kept") -> tuple[Compiled, Network]:
@@ -52,6 +56,7 @@ def play(network: Network, chain: Chain) -> Counter[str]:
     held: dict[tuple[str, bool], list[int]] = {}
     following: dict[int, int] = {}
     made: Counter[str] = Counter()
+    places = places_of(chain, dict.fromkeys(range(*chain.units), WORK))
     for name in chain.inputs:
         held[name, False] = list(range(network.tensors[name].rows))
     for number in chain.order:
@@ -61,6 +66,10 @@ def play(network: Network, chain: Chain) -> Counter[str]:
         rows = strip.tensor.rows if strip else network.tensors[stage.name].rows
         if 0 <= y < rows:
             made[f"{stage.name} {stage.unit}"] += 1
+            for taken in (places.rows.get(stage.name), places.work.get(number)):
+                for name, place in places.rows.items():
+                    if taken is not None and name != stage.name and set(taken) & set(place):
+                        held[name, True] = []
             for source in stage.sources:
                 window = source.window
                 first = y * window.stride - window.top
@@ -139,6 +148,14 @@ class Mutants:
             if not strip.summed and strip.rows > 1
         ]
 
+    def in_one_place(self) -> list[Chain]:
+        """Chains, some of whose rows are at once in the same place."""
+        return [
+            replace(chain, together=())
+            for chain in chains_of(self.network)
+            if any(len(names) > 1 for _, names in chain.together)
+        ]
+
     def early(self, chain: Chain) -> Any:
         """The program whose output begins one row too late, over an input that is still read."""
         program = self.program(chain)
@@ -173,6 +190,14 @@ def test_a_strip_one_row_too_small_is_found(seed: int) -> None:
         mutants.outputs(mutants.program(small))
 
 
+@pytest.mark.parametrize("seed", [2])
+def test_rows_that_are_needed_at_once_in_one_place_are_found(seed: int) -> None:
+    mutants = Mutants(seed)
+    wrong = mutants.in_one_place()[-1]
+    with pytest.raises(SimulationError, match="-17"):
+        mutants.outputs(mutants.program(wrong))
+
+
 @pytest.mark.slow
 def test_all_mutants_are_found() -> None:
     count, late, seed = 0, 0, 0
@@ -182,6 +207,10 @@ def test_all_mutants_are_found() -> None:
         for _, small in mutants.small()[:: max(len(mutants.small()) // 8, 1)]:
             with pytest.raises(SimulationError, match=r"-16|-17"):
                 mutants.outputs(mutants.program(small))
+            count += 1
+        for wrong in mutants.in_one_place()[:2]:
+            with pytest.raises(SimulationError, match="-17"):
+                mutants.outputs(mutants.program(wrong))
             count += 1
         for chain in chains_of(mutants.network):
             wrong = mutants.early(chain) if chain.below and late < count // 4 else None
