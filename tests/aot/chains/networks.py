@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
 import htvm
+from htvm.aot.chains import chains_in
+from htvm.compiled import BuildOptions, Compiled, Input, Platform
+from htvm.errors import UnsupportedError
 from htvm.model import TensorInfo
 from patterns.op import TensorType
 from patterns.ops.convert import TableLookup
@@ -18,6 +22,7 @@ from patterns.ops.tflite.averages import AveragePool
 from patterns.ops.tflite.binary import AddFactors, TfliteAdd
 from patterns.reading.building import GraphBuilder
 from tests.e2e.draws import Array, Draws
+from tests.reference.interpreter import interpret
 
 
 class _Sketch:
@@ -43,10 +48,12 @@ class _Sketch:
         self.last = self.graph.apply(op, inputs, f"op_{self.count}")  # type: ignore[arg-type]
         return self.last
 
-    def convolution(self, source: str, depthwise: bool, stride: int | None = None) -> str:
+    def convolution(
+        self, source: str, depthwise: bool, stride: int | None = None, size: int | None = None
+    ) -> str:
         """A convolution, mostly with padding of its own or before it, that keeps every size."""
         draw, channels = self.draw, self.shape(source)[3]
-        size = draw.pick([1, 3, 3, 3, 5])
+        size = draw.pick([1, 3, 3, 3, 5]) if size is None else size
         stride = draw.pick([1, 1, 2]) if stride is None else stride
         count = channels if depthwise else draw.pick([4, 8, 6, 5, 16])
         weight = draw.weights((count, 1 if depthwise else channels, size, size))
@@ -65,6 +72,16 @@ class _Sketch:
         zeros = tuple(self.draw.zero() for _ in range(3))
         factors = AddFactors.from_scales((0.02, 0.03, 0.04), zeros)  # type: ignore[arg-type]
         return self.apply(TfliteAdd(factors, self.draw.clip(zeros[2])), a, b)
+
+    def bottleneck(self) -> None:
+        """A wide depthwise convolution between two narrow ones, whose rows pass by."""
+        start = self.last
+        inner = start
+        for depthwise in (False, True, False):
+            size = 3 if depthwise else 1
+            inner = self.convolution(inner, depthwise, None if depthwise else 1, size)
+        if self.shape(inner) == self.shape(start):
+            self.add(start, inner)
 
     def block(self) -> None:
         """One of the usual parts of networks of maps."""
@@ -91,11 +108,14 @@ class _Sketch:
                 self.apply(Concat(3), a, b)
 
 
-def chained_network(seed: int) -> htvm.Model:
+def chained_network(seed: int, bottlenecks: bool = False) -> htvm.Model:
     """The network of a seed: int8 maps in NHWC, three to six blocks, often a global average."""
     sketch = _Sketch(seed)
-    for _ in range(sketch.draw.between(3, 6)):
-        sketch.block()
+    for number in range(sketch.draw.between(3, 6)):
+        if bottlenecks and number % 2:
+            sketch.bottleneck()
+        else:
+            sketch.block()
     if sketch.last == "x":
         sketch.convolution("x", depthwise=False)
     _, y, x, _ = sketch.shape(sketch.last)
@@ -103,6 +123,46 @@ def chained_network(seed: int) -> htvm.Model:
         sketch.apply(AveragePool((y, x), (1, 1)), sketch.last)
     graph = sketch.graph.graph([sketch.last])
     return htvm.load(graph.module, name=f"rows{seed}")
+
+
+def check(target: str, platform: Platform, seed: int, way: Input = "kept") -> int:
+    """Build the network of a seed within a limit, and compare it with the interpreter.
+
+    Every second network has bottlenecks.  The limit is the least one, one between it and that of
+    layer after layer, or, where the input is not the caller's, none.
+
+    Returns:
+        The number of chains; 0 if the input cannot come row by row.
+    """
+    model = chained_network(seed, bottlenecks=seed % 2 == 1)
+    memory: int | Literal["least"] | None = "least"
+    if seed % 3 == 1:
+        memory = None if way != "kept" else _between(model, target, seed)
+    try:
+        module = htvm.build(model, target, platform, memory=memory, input=way)
+    except UnsupportedError as error:
+        assert way == "streamed" and "cannot come row by row" in str(error)
+        return 0
+    assert not isinstance(memory, int) or module.l2_peak <= memory
+    program, (info,) = module.compiled.program, model.inputs
+    if way == "overwritten":
+        assert program.l2_inputs == ()
+    if way == "streamed":
+        assert program.streamed is not None and program.streamed.rows == info.shape[1]
+        assert program.l2_inputs[0].shape == (1, 1, *info.shape[2:])
+    for number in range(2):
+        inputs = inputs_of(model, number)
+        wanted = interpret(model.module, inputs).outputs
+        np.testing.assert_array_equal(module.run(inputs).outputs[0], wanted[0])
+    return len(chains_in(module.compiled.cpu_kernels))
+
+
+def _between(model: htvm.Model, target: str, seed: int) -> int:
+    whole, least = (
+        Compiled(model, target, BuildOptions(memory=memory)).program.plan.peak
+        for memory in (None, "least")
+    )
+    return least + max(whole - 1 - least, 0) * (seed % 7) // 7
 
 
 def inputs_of(model: htvm.Model, seed: int) -> list[Array]:

@@ -16,15 +16,6 @@ from patterns.ops.moves.reshape import Reshape, Transpose
 from patterns.ops.tflite.binary import AddFactors, TfliteAdd
 from patterns.reading.building import GraphBuilder
 from tests.aot.chains.networks import chained_network, inputs_of
-from tests.reference.interpreter import interpret
-
-WAYS = (
-    ("generic.cpu", "host"),
-    ("generic.cpu", "rv32"),
-    ("cortex_m4", "arm"),
-    ("cortex_m0plus", "arm"),
-    ("siracusa.cpu", "host"),
-)
 
 DRIVER = """
 #include "htvm_host.h"
@@ -76,37 +67,6 @@ int main(void)
     return 0;
 }
 """
-
-
-def check(target: str, platform: str, seed: int) -> bool:
-    """Build and run the network of a seed, whose input comes row by row, unless that is refused."""
-    model = chained_network(seed)
-    memory = "least" if seed % 2 else None
-    try:
-        module = htvm.build(model, target, platform, memory=memory, input="streamed")  # type: ignore[arg-type]
-    except UnsupportedError as error:
-        assert "cannot come row by row" in str(error)
-        return False
-    program = module.compiled.program
-    shape = model.inputs[0].shape
-    assert program.streamed is not None and program.streamed.rows == shape[1]
-    assert program.l2_inputs[0].shape == (1, 1, *shape[2:])
-    for number in range(2):
-        inputs = inputs_of(model, number)
-        wanted = interpret(model.module, inputs).outputs
-        np.testing.assert_array_equal(module.run(inputs).outputs[0], wanted[0])
-    return True
-
-
-@pytest.mark.parametrize(("target", "platform", "seed"), [(*way, 3) for way in WAYS[:3]])
-def test_a_streamed_input_gives_the_same_outputs(target: str, platform: str, seed: int) -> None:
-    assert check(target, platform, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("target", "platform"), WAYS)
-def test_many_streamed_inputs_give_the_same_outputs(target: str, platform: str) -> None:
-    assert sum(check(target, platform, seed) for seed in range(3000, 3010)) > 5
 
 
 def test_rows_out_of_order_are_errors_and_change_nothing() -> None:
