@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from byoc_dory.errors import InputError, TargetError
+from byoc_dory.layers.rowwise import ItaSoftmax
 from byoc_dory.soc.base import Target
 from byoc_dory.soc.registry import resolve
 from byoc_dory.soc.schemes import MulShiftScheme, NumberScheme, ShiftScheme, TernaryScheme
@@ -31,6 +32,8 @@ class Arithmetic:
         per_channel: whether each output channel has a scale of its own.
         clips: whether layers clip to any bound, as relu6 does; otherwise to 0 and their range.
         array: the in-memory array that computes the layers, if there is one.
+        softmax: the softmax of attention that an accelerator computes, if one does; GELU and layer
+            norm are integers then, too.
     """
 
     target: str
@@ -40,6 +43,7 @@ class Arithmetic:
     per_channel: bool = False
     clips: bool = False
     array: TernaryScheme | None = None
+    softmax: ItaSoftmax | None = None
 
 
 def arithmetic_of(target: str | Target, weight_bits: int = 8) -> Arithmetic:
@@ -68,7 +72,8 @@ def arithmetic_of(target: str | Target, weight_bits: int = 8) -> Arithmetic:
     half = 1 << (weight_bits - 1)
     # Eight bits are symmetric, as everywhere; fewer need each value they have.
     weight = (1 - half, half - 1) if weight_bits == most else (-half, half - 1)
-    schemes = [accelerator.scheme for accelerator in resolved.accelerators]
+    accelerators = resolved.accelerators
+    schemes = [accelerator.scheme for accelerator in accelerators]
     name = resolved.name
     if not schemes:
         return Arithmetic(name, "free", weight=weight, per_channel=True, clips=True)
@@ -86,7 +91,10 @@ def arithmetic_of(target: str | Target, weight_bits: int = 8) -> Arithmetic:
         return Arithmetic(name, "power_of_two", weight=weight)
     if isinstance(scheme, MulShiftScheme):
         channels = all(entry.per_channel for entry in schemes if isinstance(entry, MulShiftScheme))
-        return Arithmetic(name, "power_of_two", weight=weight, per_channel=channels)
+        softmax = next(filter(None, (accelerator.softmax for accelerator in accelerators)), None)
+        return Arithmetic(
+            name, "power_of_two", weight=weight, per_channel=channels, softmax=softmax
+        )
     raise TargetError(
         f"{name} has accelerators of the number scheme {scheme.name!r}",
         where="htvm.torch",

@@ -49,6 +49,7 @@ from byoc_dory.layers.matrices import (
     combination_layer,
     gemm_layer,
     matmul_layer,
+    rounded_half_up,
     rows_layer,
 )
 from byoc_dory.layers.same_scale import Padding, Pool, Reshaping, SameScale
@@ -97,5 +98,6 @@ __all__ = [
     "matmul_layer",
     "matrix",
     "mha_layer",
+    "rounded_half_up",
     "rows_layer",
 ]

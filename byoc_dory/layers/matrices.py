@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
-from byoc_dory.layers.layer import INT8, Array, Layer, Requant, Shift, Tensor, matrix
+import numpy as np
+
+from byoc_dory.layers.layer import INT8, Array, Layer, MulShift, Requant, Shift, Tensor, matrix
 from byoc_dory.layers.maps import Weighted
 from byoc_dory.layers.rowwise import RowFunction, TableMap
+
+LayerT = TypeVar("LayerT", bound=Layer)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,6 +53,24 @@ class Gemm(Weighted):
         rows, columns = (self.K, self.oy) if self.transposed else (self.oy, self.K)
         self._check_shape(self.output, (columns, rows, 1))
         self._check_shape(self.inputs[0], (self.C, self.iy, 1))
+
+
+def rounded_half_up(layer: LayerT) -> LayerT:
+    """Return a product that is shifted alone with half a step as its addend, others unchanged.
+
+    A `Shift` floors, with half a step among the biases, and some accelerators add the half
+    themselves.
+    """
+    if not isinstance(layer, Gemm) or not isinstance(layer.requant, Shift):
+        return layer
+    shift = layer.requant.shift
+    if shift > 31:
+        return layer
+    half = (1 << shift) >> 1
+    bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
+    # What leaves 32 bits here leaves an accelerator's biases of 24 bits, even if it wraps.
+    bias = bias - np.int32(half)
+    return replace(layer, bias=bias, requant=MulShift((1,), (shift,), (half,)))
 
 
 def gemm_layer(

@@ -23,6 +23,7 @@ from byoc_dory.emit.layout import RowLayout, TensorLayout
 from byoc_dory.errors import TargetError, named
 from byoc_dory.layers import Layer
 from byoc_dory.layers.layer import value_of
+from byoc_dory.layers.rowwise import ItaSoftmax
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import Follower, LayerPlan
 from byoc_dory.soc.cores import Cluster, CoreTiming, Host, HostCost
@@ -105,6 +106,11 @@ class Accelerator(ABC):
     def scheme(self) -> NumberScheme:
         """The number scheme that it executes; retargeting writes its layers in this scheme."""
         return ShiftScheme()
+
+    @property
+    def softmax(self) -> ItaSoftmax | None:
+        """The softmax of the attention that it computes; None if it computes none."""
+        return None
 
     @property
     def vendor_driver(self) -> VendorDriver | None:

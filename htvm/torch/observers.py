@@ -9,6 +9,7 @@ product of scales: then no result is ever a tie, and both round alike.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from copy import copy
 from typing import Any
 
@@ -60,6 +61,7 @@ class ActivationObserver(ObserverBase):  # type: ignore[misc]
         self.averaging = averaging
         self.eps = _LEAST  # torchao writes it beside the scale
         self.products: list[tuple[ActivationObserver, WeightObserver]] = []
+        self.finest = _LEAST
         self.register_buffer("least", torch.tensor(float("inf")))
         self.register_buffer("most", torch.tensor(float("-inf")))
 
@@ -96,7 +98,7 @@ class ActivationObserver(ObserverBase):  # type: ignore[misc]
         scale = self.most.clamp(min=0) / self.quant_max
         if self.quant_min < 0:
             scale = torch.maximum(scale, self.least.clamp(max=0) / self.quant_min)
-        return power_of_two_above(scale).reshape(1)
+        return power_of_two_above(scale).clamp(min=self.finest).reshape(1)
 
     def calculate_qparams(self) -> Any:
         """Return scale and zero point."""
@@ -208,8 +210,69 @@ def observer_of(module: Any) -> Any:
     return module.activation_post_process if isinstance(module, FakeQuantizeBase) else module
 
 
-class GridBias(ObserverBase):  # type: ignore[misc]
-    """A bias on the grid that the scales around it leave; straight through in training.
+class Derived(ObserverBase):  # type: ignore[misc]
+    """A constant that follows from the scales around it; straight through in training.
+
+    It takes the place of the observer that torchao makes for the constant, which stays as it is
+    until the module is converted.
+
+    Attributes:
+        around: observers, and parameters, that the value depends on.
+    """
+
+    def __init__(self, around: tuple[Any, ...], *, training: bool) -> None:
+        """Make one.
+
+        Args:
+            around: see the class.
+            training: whether the constant has its value while the prepared module runs.
+        """
+        super().__init__(torch.float32)
+        self.around = around  # in a tuple, as a module would register them as its own parts
+        self._training = training
+
+    @property
+    def is_known(self) -> bool:
+        """Whether data went through all that it depends on."""
+        observers = (each for each in self.around if isinstance(each, ActivationObserver))
+        return all(each.has_seen for each in observers)
+
+    @property
+    def steps(self) -> list[float]:
+        """The scales of the observers around."""
+        observers = (each for each in self.around if isinstance(each, ActivationObserver))
+        return [float(each.calculate_qparams()[0]) for each in observers]
+
+    @abstractmethod
+    def value(self, constant: Any) -> Any:
+        """Return what the constant is replaced by."""
+
+    def calculate_qparams(self) -> Any:
+        """Return scale and zero point, for torchao: it is not quantized."""
+        return torch.ones(1), torch.zeros(1, dtype=torch.int32)
+
+    def forward(self, constant: Any) -> Any:
+        """Return the value, with the gradient of the constant itself."""
+        if not self._training or not self.is_known:
+            return constant
+        return constant + (self.value(constant) - constant).detach()
+
+    def convert(self, model: Any, node: Any) -> None:
+        """Write the value in place of the constant; torchao calls this instead of quantizing it."""
+        source = node.args[0]
+        *path, own = source.target.split(".")
+        owner = getattr(model.get_submodule(".".join(path)), own)
+        name = f"{source.name}_on_grid"
+        model.register_buffer(name, self.value(owner.detach()))
+        with model.graph.inserting_before(node):
+            written = model.graph.get_attr(name)
+        written.meta = copy(source.meta)
+        node.replace_all_uses_with(written)
+        model.graph.erase_node(node)
+
+
+class GridBias(Derived):
+    """A bias on the grid that the scales around it leave.
 
     It stays a float parameter: its value on the grid replaces the trained one when the module is
     converted.
@@ -235,60 +298,42 @@ class GridBias(ObserverBase):  # type: ignore[misc]
             training: whether biases are on the grid while the prepared module runs.
             limit: see the class.
         """
-        super().__init__(torch.int32)
-        # In a tuple, as a module would register them as its own parts.
-        self._around = (read, weight, result)
-        self._training = training
+        super().__init__((read, weight, result), training=training)
         self.limit = limit
+
+    @property
+    def is_known(self) -> bool:
+        """Whether data went through the layer's input: a coarse grid is known then."""
+        return bool(self.around[0].has_seen)
 
     def calculate_qparams(self) -> Any:
         """Return the step of the layer's products, one or one for each channel, and zero points."""
-        read, weight, _ = self._around
+        read, weight, _ = self.around
         step = read.calculate_qparams()[0] * weight.calculate_qparams()[0]
         return step, torch.zeros_like(step, dtype=torch.int32)
 
-    def value(self, bias: Any) -> Any:
+    def value(self, constant: Any) -> Any:
         """Return the bias on its grid."""
-        result = self._around[2]
+        result = self.around[2]
         step, _ = self.calculate_qparams()
         if not result.has_seen:
-            return (torch.floor(bias / step) + 0.5) * step
+            return (torch.floor(constant / step) + 0.5) * step
         half = result.calculate_qparams()[0] / step / 2
-        whole = torch.floor(bias / step)
+        whole = torch.floor(constant / step)
         if self.limit is not None:
             low, high = self.limit
             whole = torch.minimum(whole.clamp(min=low), high - half)
         # Results in the products' own step are exact, and halves would all be ties.
-        value = torch.where(half >= 1, whole + 0.5, torch.round(bias / step))
+        value = torch.where(half >= 1, whole + 0.5, torch.round(constant / step))
         return value * step
-
-    def forward(self, bias: Any) -> Any:
-        """Return the bias on its grid, with the gradient of the bias itself."""
-        if not self._training or not self._around[0].has_seen:
-            return bias
-        return bias + (self.value(bias) - bias).detach()
-
-    def convert(self, model: Any, node: Any) -> None:
-        """Write the value in place of the bias; torchao calls this instead of quantizing it."""
-        source = node.args[0]
-        owner: Any = model
-        for part in source.target.split("."):
-            owner = getattr(owner, part)
-        name = f"{source.name}_on_grid"
-        model.register_buffer(name, self.value(owner.detach()))
-        with model.graph.inserting_before(node):
-            written = model.graph.get_attr(name)
-        written.meta = copy(source.meta)
-        node.replace_all_uses_with(written)
-        model.graph.erase_node(node)
 
 
 class ConverterOffset(GridBias):
     """What is added to an array's sums, so that rounding to steps of the converters is a floor."""
 
-    def value(self, bias: Any) -> Any:
+    def value(self, constant: Any) -> Any:
         """Return the offset of each column, whatever the bias is."""
         step, _ = self.calculate_qparams()
-        gain = self._around[2].calculate_qparams()[0] / step
+        gain = self.around[2].calculate_qparams()[0] / step
         offset = torch.where(gain > 1, (1 - gain) / 2, torch.zeros_like(gain)) * step
-        return offset.expand_as(bias).clone()
+        return offset.expand_as(constant).clone()

@@ -21,6 +21,7 @@ from htvm.public import public
 from htvm.torch.array import ArrayLayer, in_passes, takes
 from htvm.torch.observers import ConverterOffset, GridBias, observer_of
 from htvm.torch.specs import Specs
+from htvm.torch.transformers import Rewritten, rewrite
 
 _aten = torch.ops.aten
 
@@ -142,13 +143,18 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         self._specs = Specs(self.arithmetic, training, noise)
         self._ties: list[_Tie] = []
         self._on_array: list[ArrayLayer] = []
+        self._rewritten: list[Rewritten] = []
 
     # ------------------------------------------------------------------ what torchao calls
 
     def transform_for_annotation(self, model: Any) -> Any:
-        """Give each layer a bias, as results without one may be ties; write those of an array."""
-        array = self.arithmetic.array
+        """Give each layer a bias, as results without one may be ties; write what ITA computes.
+
+        Also layers on an array.
+        """
+        array, softmax = self.arithmetic.array, self.arithmetic.softmax
         self._on_array = []
+        self._rewritten = rewrite(model, softmax) if softmax is not None else []
         if self.arithmetic.scales == "free":
             return model
         for node in list(model.graph.nodes):
@@ -168,11 +174,14 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         self._ties = []
         found: dict[Any, Any] = {}  # tensor -> its specification
         on_array = {product: layer for layer in self._on_array for product in layer.products}
+        rewritten = {each.node: each for each in self._rewritten}
         for node in model.graph.nodes:
             if node.op != "call_function" or "quantization_annotation" in node.meta:
                 continue
             if node in on_array:
                 self._annotate_pass(node, on_array[node], found)
+            elif node in rewritten:
+                self._annotate_real(node, found, numbers=rewritten[node].numbers)
             elif node.target in WEIGHTED:
                 self._annotate_weighted(node, found)
             elif node.target in SUMS and _operands(node) == 2:
@@ -200,6 +209,8 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
             if (read, weight) not in result.products:
                 result.products.append((read, weight))
             made[tie.bias] = tie.kind(read, weight, result, training=self.training, limit=tie.limit)
+        for each in self._rewritten:
+            each.tie(model, made, training=self.training)
 
     # ------------------------------------------------------------------ one kind of operator each
 
@@ -282,11 +293,16 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         found[chain[-1]] = spec
 
     def _annotate_real(
-        self, node: Any, found: dict[Any, Any], chain: list[Any] | None = None
+        self,
+        node: Any,
+        found: dict[Any, Any],
+        chain: list[Any] | None = None,
+        numbers: Any = None,
     ) -> None:
         """Annotate operands and result each with a quantization of its own."""
         chain = chain or [node]
-        operands = [each for each in node.args if _is_tensor(each)]
+        # The fourth of attention is a mask, whose infinities are no integers.
+        operands = [each for each in node.args[:3] if _is_tensor(each)]
         if not operands:
             return
         read = {
@@ -294,6 +310,8 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
             for each in operands
             if each.op != "get_attr"  # weights of norms
         }
+        if numbers is not None:
+            read[numbers] = _PLACE_OF_BIAS
         for each in chain:
             _annotate(each, read if each is node else {})
         last = chain[-1]

@@ -27,7 +27,7 @@ from byoc_dory.errors import InputError, ModelError, first_line
 from byoc_dory.layers import Array
 from byoc_dory.soc.base import Target
 from htvm.public import public
-from htvm.torch.observers import GridBias
+from htvm.torch.observers import Derived
 from htvm.torch.quantizer import Quantizer
 
 TARGET_BUFFER = "htvm_target"
@@ -187,10 +187,10 @@ def _delay_biases(prepared: Any) -> None:
     torchao observes constants before everything else.
     """
     for node in list(prepared.graph.nodes):
-        is_bias = node.op == "call_module" and isinstance(
-            prepared.get_submodule(node.target), GridBias
+        is_derived = node.op == "call_module" and isinstance(
+            prepared.get_submodule(node.target), Derived
         )
-        if is_bias:
+        if is_derived:
             next(iter(node.users)).prepend(node)
     prepared.recompile()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.layers import Add, Gemm, MulShift, Projection, Rows, Scores, Shift
+from byoc_dory.layers import Add, Gemm, MulShift, Projection, Rows, Scores, rounded_half_up
 from byoc_dory.layers.rowwise import ItaSoftmax
 from patterns.op import INT8
 from patterns.ops.dense import Linear
@@ -251,9 +251,8 @@ def plain_layer(node: Node) -> Gemm:
 
 def of_rows(layer: Gemm, rows: Array, name: str) -> Projection:
     """Return some output columns of a product, which are rows of its weights."""
+    layer = rounded_half_up(layer)
     requant = layer.requant
-    if isinstance(requant, Shift):
-        requant = MulShift((1,), (requant.shift,))
     if not isinstance(requant, MulShift):
         raise Obstacle(f"the requantization of '{name}' is {type(requant).__name__}")
     factors = []

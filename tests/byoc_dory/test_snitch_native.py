@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byoc_dory.layers import Layer, MulShift, add_layer, gemm_layer, matrix, rows_layer
+from byoc_dory.layers import Layer, MulShift, Shift, add_layer, gemm_layer, matrix, rows_layer
 from byoc_dory.layers.rowwise import AffineNorm
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
@@ -108,7 +108,12 @@ def test_cores(tmp_path: Path, sanitize: bool) -> None:
 @pytest.mark.rotating(1)
 @pytest.mark.parametrize("sanitize", [False, True])
 def test_ita(tmp_path: Path, sanitize: bool) -> None:
-    check(ita_cases(12, 1000 if sanitize else 0), tmp_path, sanitize)
+    cases = ita_cases(12, 1000 if sanitize else 0)
+    layer = random_gemm(np.random.default_rng(2), "shifted", (70, 64, 100))
+    for shift in (0, 9):  # whose half step is among the biases
+        shifted = replace(layer, requant=Shift(shift))
+        cases.append(case_of((shifted,), TilingOptions(), f"shift{shift}", "ita"))
+    check(cases, tmp_path, sanitize)
 
 
 @pytest.mark.slow

@@ -102,6 +102,7 @@ ITA = {
             (lambda: gemm(dtype="uint8"), "'layer' is uint8"),
             (lambda: with_weights(gemm(), np.int16), "weights are int16"),
             (lambda: gemm(bias=1 << 23), "8388608, more than 24 bits"),
+            (lambda: gemm(Shift(8), bias=-(1 << 23)), "-8388736, more than 24 bits"),
         ),
     ),
     "ITA-3": Cases(
@@ -118,9 +119,10 @@ ITA = {
         (lambda: attend(128),), ((lambda: attend(32), "head size is 32, not a multiple of 64"),)
     ),
     "ITA-5": Cases(
-        (lambda: gemm(MulShift((255,), (8,), (128 - 128 * 256,))),),
+        (lambda: gemm(MulShift((255,), (8,), (128 - 128 * 256,))), lambda: gemm(Shift(8))),
         (
             (lambda: gemm(TFLITE), "TfliteRequant"),
+            (lambda: gemm(Shift(32)), "the shift is 32"),
             (lambda: gemm(MulShift((3, 4) * 32, (8,) * 64, (128,) * 64)), "each channel"),
             (lambda: gemm(MulShift((256,), (8,), (128,))), "the multiplier is 256"),
             (lambda: gemm(MulShift((3,), (8,), (100,))), "100 does not round half up"),

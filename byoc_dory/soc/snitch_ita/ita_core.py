@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from byoc_dory.layers.rowwise import ItaSoftmax
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.soc.schemes import MulShiftScheme
 
@@ -104,6 +105,11 @@ class Ita(Accelerator):
     def scheme(self) -> MulShiftScheme:
         """Multiplication, addition and shift, with one number each."""
         return MulShiftScheme()
+
+    @property
+    def softmax(self) -> ItaSoftmax:
+        """Of as many columns at a time as there are dot products."""
+        return ItaSoftmax(self.softmax_group, self.softmax_shift, self.softmax_numerator)
 
     @property
     def peak_macs(self) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from byoc_dory.layers import Add, Array, Attend, Gemm, Layer
+from byoc_dory.layers import Add, Array, Attend, Gemm, Layer, rounded_half_up
 from byoc_dory.layers.rowwise import ItaGelu
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
@@ -139,7 +139,7 @@ def identities(core: Ita, layer: Add) -> Array:
 def pack(core: Ita, layer: Gemm, tile_k: int) -> Array:
     """Weights ``[k][c]`` and 24-bit biases in blocks of ``tile_k`` columns, padded; uint8."""
     columns, channels = round_up(tile_k, core.tile), round_up(layer.C, core.tile)
-    blocks = []
+    blocks, layer = [], rounded_half_up(layer)
     for start in range(0, layer.K, tile_k):
         size = min(tile_k, layer.K - start)
         weights = np.zeros((columns, channels), np.int8)
@@ -279,7 +279,7 @@ def _task(
         out: the result.
         bias_kind, bias: whether there are biases, for rows or columns, and their place.
     """
-    requant = mul_shift(layer)
+    requant = mul_shift(rounded_half_up(layer))
     assert requant is not None
     ita_numbers = ita_requant(requant.mul[0], requant.shift[0], requant.add[0], core.max_shift)
     assert isinstance(ita_numbers, ItaRequant), ita_numbers

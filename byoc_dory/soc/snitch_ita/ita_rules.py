@@ -15,6 +15,7 @@ from byoc_dory.layers import (
     Layer,
     MultiHeadAttention,
     Projection,
+    rounded_half_up,
 )
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from byoc_dory.soc.base import Rules, Soc
@@ -99,7 +100,7 @@ def requantization_is_itas(soc: Soc, core: Ita, layer: Layer) -> Verdict:
     elif isinstance(layer, Attend):
         wanted = [layer.scores.scores, layer.scores.context]
     else:
-        requant = mul_shift(layer)
+        requant = mul_shift(rounded_half_up(layer))
         if requant is None:
             return Refused(f"the requantization is {type(layer.requant).__name__}")
         if max(map(len, (requant.mul, requant.shift, requant.add))) > 1:
@@ -195,6 +196,7 @@ def _products(attention: Attention) -> tuple[Projection, ...]:
 
 
 def _constants(layer: Layer) -> Iterator[tuple[Array, Array | None]]:
+    layer = rounded_half_up(layer)
     if isinstance(layer, Gemm):
         yield layer.weight, layer.bias
     if isinstance(layer, MultiHeadAttention):

@@ -20,7 +20,15 @@ from htvm.files import file_sha256, model_bytes
 from htvm.frontend.onnx import model_of, tflite_qdq
 from htvm.frontend.onnx.affine.reader import Reader
 from htvm.frontend.operators import Activation, Applied
-from htvm.frontend.torch import arithmetic, elementwise, layers, moves, quantizing, recurrent
+from htvm.frontend.torch import (
+    arithmetic,
+    elementwise,
+    layers,
+    moves,
+    quantizing,
+    recurrent,
+    transformers,
+)
 from htvm.frontend.torch.archive import read_archive
 from htvm.frontend.torch.array import IN_PASSES, read_in_passes, with_arrays, write_in_passes
 from htvm.frontend.torch.writer import Handler, Writer
@@ -43,6 +51,7 @@ HANDLERS: Mapping[str, Handler] = {
     **moves.HANDLERS,
     **quantizing.HANDLERS,
     **recurrent.HANDLERS,
+    **transformers.WRITTEN,
     IN_PASSES: write_in_passes,
 }
 """Handlers by operator of torch."""
@@ -138,7 +147,7 @@ def model_of_program(program: TorchProgram, name: str, semantics: Semantics | No
 def _network(graph: OnnxGraph, semantics: Semantics) -> Network:
     if semantics == "tflite":
         return tflite_qdq.read(graph)
-    handlers = {**arithmetic.HANDLERS, "InPasses": read_in_passes}
+    handlers = {**arithmetic.HANDLERS, **transformers.READ, "InPasses": read_in_passes}
     return Reader(graph, handlers, "between quantized tensors", "torch").read()
 
 
