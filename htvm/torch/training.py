@@ -27,6 +27,7 @@ from byoc_dory.errors import InputError, ModelError, first_line
 from byoc_dory.layers import Array
 from byoc_dory.soc.base import Target
 from htvm.public import public
+from htvm.torch.constants import fold_buffers
 from htvm.torch.observers import Derived
 from htvm.torch.quantizer import Quantizer
 
@@ -72,6 +73,7 @@ def prepare(
     """
     quantizer = Quantizer(target, training=training, weight_bits=weight_bits, noise=noise)
     exported = _exported(module, tuple(example_inputs))
+    fold_buffers(exported)
     _fuse_conv_bn_(exported)
     _fuse_linear_bn_(exported)
     prepared = (prepare_qat_pt2e if training else prepare_pt2e)(exported, quantizer)

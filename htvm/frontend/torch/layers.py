@@ -201,8 +201,6 @@ def _batch_norm(call: Call) -> str:
 
 def _attention(call: Call) -> str:
     """Write scaled dot-product attention as its products and softmax."""
-    if call.given("attn_mask") is not None or call.flag("is_causal"):
-        raise call.torch.unsupported("attention with a mask", "attention over all positions")
     if call.number("dropout_p", 0.0):
         raise call.torch.unsupported(
             "attention that drops out at random, as exported for training",
@@ -216,8 +214,38 @@ def _attention(call: Call) -> str:
     keys = call.node("Transpose", [call.tensor("key")], perm=perm)
     scores = call.node("MatMul", [call.tensor("query"), keys])
     scaled = call.node("Mul", [scores, call.constant(scale, "float32")])
-    weights = call.node("Softmax", [scaled], axis=-1)
+    weights = call.node("Softmax", [_masked(call, scaled)], axis=-1)
     return call.node("MatMul", [weights, call.tensor("value")])
+
+
+def _masked(call: Call, scores: str) -> str:
+    """Write what a mask adds to scores: -inf to those that are left out."""
+    rows, columns = call.shape("query")[-2], call.shape("key")[-2]
+    left = np.ones((rows, columns), bool)
+    if call.flag("is_causal"):
+        left = np.tril(left)
+    if call.has("attn_mask"):
+        mask = call.array("attn_mask")
+        if mask is None:
+            if call.dtype("attn_mask") == "bool":
+                raise call.torch.unsupported(
+                    "a mask of booleans that is computed", "a constant one, or one of reals"
+                )
+            scores = call.node("Add", [scores, call.tensor("attn_mask")])
+        elif mask.dtype == bool:
+            left = left & mask
+        else:
+            left = left & ~np.isneginf(mask)
+            if (added := np.where(np.isneginf(mask), 0, mask)).any():
+                scores = call.node("Add", [scores, call.constant(added, "float32")])
+    if left.all():
+        return scores
+    if not left.any(-1).all():
+        raise call.torch.unsupported(
+            "a mask that leaves nothing to a query", "at least one key for each"
+        )
+    nothing = call.constant(-np.inf, "float32")
+    return call.node("Where", [call.constant(left), scores, nothing])
 
 
 HANDLERS: Mapping[str, Handler] = {

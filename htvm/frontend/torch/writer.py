@@ -177,6 +177,13 @@ class Call:
             raise self.torch.damaged(f"argument '{name}' is {value}, and must be a tensor")
         return self.writer.shapes[value.name]
 
+    def dtype(self, name: str) -> str:
+        """Return numpy's name of the element type of an argument that is a tensor."""
+        value = self.given(name)
+        if not isinstance(value, Ref):
+            raise self.torch.damaged(f"argument '{name}' is {value}, and must be a tensor")
+        return self.writer.program.tensors[value.name].dtype
+
     def result(self, index: int = 0) -> tuple[int, ...]:
         """Return the shape of a result, as the program declares it."""
         return self.writer.shapes[self.torch.outputs[index]]

@@ -1,0 +1,47 @@
+"""Folding what a graph computes from its buffers alone, such as masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def fold_buffers(model: Any) -> None:
+    """Replace what depends on neither inputs nor parameters by buffers with its values.
+
+    Parameters stay, as they are trained.
+
+    Args:
+        model: the module whose graph it is.
+    """
+    graph = model.graph
+    known: dict[Any, Any] = {}
+    for node in list(graph.nodes):
+        if node.op == "get_attr":
+            value = _attribute(model, node.target)
+            if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+                known[node] = value.clone()  # some operators write in place
+        elif node.op == "call_function" and set(node.all_input_nodes) <= known.keys():
+            arguments, options = (
+                torch.fx.node.map_arg(part, known.__getitem__) for part in (node.args, node.kwargs)
+            )
+            value = node.target(*arguments, **options)
+            if isinstance(value, torch.Tensor):
+                known[node] = value
+    for node, value in known.items():
+        if node.op == "call_function" and not set(node.users) <= known.keys():
+            name = f"{node.name}_folded"
+            model.register_buffer(name, value.clone())
+            with graph.inserting_before(node):
+                folded = graph.get_attr(name)
+            folded.meta = dict(node.meta)
+            node.replace_all_uses_with(folded)
+    graph.eliminate_dead_code()
+    model.recompile()
+
+
+def _attribute(model: Any, path: str) -> Any:
+    for part in path.split("."):
+        model = getattr(model, part)
+    return model
