@@ -119,6 +119,9 @@ def samples() -> list[tuple[Case, tuple[Work, ...]]]:
         work = rowwise(rows, n, _CORES)
         found.append((s.norm(rng, rows, n), work))
         found.append((s.norm(rng, rows, n, centred=False), work))
+        longer = rowwise(rows, n, _CORES, long=True)
+        for centred in (True, False):
+            found.append((s.norm(rng, rows, n, centred=centred, long=True), longer))
         found.append((s.table_softmax(rng, rows, n), work))
     return found
 

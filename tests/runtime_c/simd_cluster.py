@@ -123,7 +123,10 @@ images: .incbin "{blob}"
 stack_top:
 """
 
-_BANKS = "#define HTVM_CLUSTER_BANKS 16u\n#define HTVM_CLUSTER_BANK_BYTES 4u\n"
+_SOC = """#define HTVM_CLUSTER_CORES 8u
+#define HTVM_CLUSTER_BANKS 16u
+#define HTVM_CLUSTER_BANK_BYTES 4u
+"""
 
 _MAIN = """
 #include <stddef.h>
@@ -271,7 +274,7 @@ def program(cases: Sequence[Case], folder: Path, cores: Sequence[int], simd: boo
     libraries = ("cluster/simd", "cluster/rows", "simd")
     folders = [folder, root / "cluster", *(root / name for name in libraries)]
     sources = [path for part in folders[2:] for path in sorted(part.glob("*.c"))]
-    (folder / "htvm_soc.h").write_text(_BANKS)
+    (folder / "htvm_soc.h").write_text(_SOC)
     return Compiler.zig().compile_cross(
         [start, main, *sources],
         folder / "program.elf",
@@ -596,11 +599,13 @@ def attention(
     return case
 
 
-def norm(rng: Rng, rows: int, n: int, kind: Kind = PLAIN, *, centred: bool = True) -> Case:
-    """LayerNorm or, if not ``centred``, RmsNorm; wide: weights of more than 16 bits."""
+def norm(
+    rng: Rng, rows: int, n: int, kind: Kind = PLAIN, *, centred: bool = True, long: bool = False
+) -> Case:
+    """LayerNorm or, if not ``centred``, RmsNorm; long: weights of 22 bits, wide: of more."""
     case = Case("layer_norm" if centred else "rms_norm", f"{rows} x {n}", rows * n)
     x = kind.data(rng, rows, n)
-    size = 10**6 if kind.wide else 2**15
+    size = 2**23 if kind.wide else 2**22 if long else 2**15
     weight, bias = rng.integers(-size, size, n), rng.integers(-size, size, n)
     shift = int(size).bit_length() - 7
     at, weights, biases = case.put(x), case.put(weight.astype("<i4")), case.put(bias.astype("<i4"))

@@ -502,12 +502,19 @@ def test_norms(
     check_rows(kernels, name, args, function, x, cores)
 
 
-def test_norms_of_every_spread(kernels: Kernels) -> None:
+@pytest.mark.parametrize("limit", [1 << 15, 1 << 22])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_norms_of_every_spread(kernels: Kernels, limit: int, dtype: str) -> None:
     """Every root that a row of bytes can have, with the largest weights that are not wide."""
     spreads = np.arange(1, 128)
     x = np.stack([np.tile([s, -s], 8) for s in spreads]).astype(np.int8)
     x[:, :2] = np.stack([np.arange(127) - 63, np.arange(127) % 7], axis=1)
-    weight = np.resize(np.array([32767, -32768, 32766, 1, -1, 12345], np.int32), 16)
+    x = (x.astype(np.int16) + 128).astype(np.uint8) if dtype == "uint8" else x
+    large = [limit - 1, -limit, limit - 2, 1, -1, limit // 3]
+    weight = np.resize(np.array(large, np.int32), 16)
     bias = np.resize(np.array([0, 5, -5], np.int32), 16)
-    args = c.Norm(shift=9, flags=0, weight=kernels.pointer(weight), bias=kernels.pointer(bias))
-    check_rows(kernels, "layer_norm", args, LayerNorm(weight, bias, 9), x, 8)
+    shift = limit.bit_length() - 7
+    args = c.Norm(shift=shift, flags=0, weight=kernels.pointer(weight))
+    check_rows(kernels, "rms_norm", args, RmsNorm(weight, shift), x, 8)
+    args.bias = kernels.pointer(bias)
+    check_rows(kernels, "layer_norm", args, LayerNorm(weight, bias, shift), x, 8)

@@ -32,7 +32,7 @@ from byoc_dory.soc.cluster.attention import attention_work
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import has_sum_table, per_channel
 from byoc_dory.soc.cluster.program import cluster_program
-from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_divides
+from byoc_dory.soc.cluster.requant import Division, division_of, leaves_32_bits, mul_shift
 from byoc_dory.soc.cluster.rows import transfer_cost
 from byoc_dory.soc.cluster.tiles import is_narrow, scratch_bytes, tiling_problem
 from byoc_dory.soc.cluster.work import (
@@ -104,8 +104,15 @@ def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, requant_cycles:
     cycles = _row_function(core, layer)
     if cycles is core.map:
         return ceil(slowest(element_work(call.number("elements"), core.cores), cycles))
-    divided = norm_divides(layer)
-    return ceil(slowest(rowwise(call.number("rows"), layer.K, core.cores, divided=divided), cycles))
+    division = division_of(layer)
+    works = rowwise(
+        call.number("rows"),
+        layer.K,
+        core.cores,
+        divided=division == Division.SLOW,
+        long=division == Division.LONG,
+    )
+    return ceil(slowest(works, cycles))
 
 
 def sum_cycles(elements: int, operands: int, core: ClusterCores, *, looked_up: bool) -> int:

@@ -9,6 +9,7 @@ were part of the key under which tiles are shared.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from enum import Enum
 from functools import lru_cache
 
 import numpy as np
@@ -60,16 +61,31 @@ def norm_leaves_32_bits(layer: Rows) -> bool:
     return bool((worst * factor > _INT32_MAX).any())
 
 
+class Division(Enum):
+    """How a norm divides by its rows' deviations; kernels have functions for each.
+
+    Attributes:
+        SHORT: by a reciprocal of 31 bits, which is exact for weights of 16 bits.
+        LONG: by one of 32 bits behind its leading one, exact for weights of 23 bits.
+        SLOW: element by element.
+    """
+
+    SHORT = "short"
+    LONG = "long"
+    SLOW = "slow"
+
+
 @lru_cache(maxsize=64)  # called for every tile size that is considered
-def norm_divides(layer: Rows) -> bool:
-    """Whether a norm divides each element: its weights exceed 16 bits, or its values 32."""
+def division_of(layer: Rows) -> Division | None:
+    """Return how a norm divides; None for functions that do not."""
     function = layer.function
     if not isinstance(function, LayerNorm | RmsNorm):
-        return False
-    limits = np.iinfo(np.int16)
-    weight = function.weight
-    small = bool(((weight >= limits.min) & (weight <= limits.max)).all())
-    return not small or norm_leaves_32_bits(layer)
+        return None
+    weight = function.weight.astype(np.int64)
+    bits = int(np.bitwise_or.reduce(weight ^ weight >> 31, axis=None)).bit_length()
+    if bits > 22 or norm_leaves_32_bits(layer):
+        return Division.SLOW
+    return Division.SHORT if bits < 16 else Division.LONG
 
 
 def numbers_that_count(layer: Layer) -> Hashable:

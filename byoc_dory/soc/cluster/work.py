@@ -200,12 +200,14 @@ def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
     )
 
 
-def rowwise(rows: int, n: int, cores: int, *, divided: bool = False) -> tuple[Work, ...]:
+def rowwise(
+    rows: int, n: int, cores: int, *, divided: bool = False, long: bool = False
+) -> tuple[Work, ...]:
     """Return the work of a function of rows.
 
     Elements are read for values of the whole row (``gather``), and computed (``scale``); norms load
-    factors for a strip of rows at a time (``column``).  Norms whose weights exceed 16 bits divide
-    each element instead of multiplying it by a reciprocal (``divided``).
+    factors for a strip of rows at a time (``column``).  Norms with large weights have longer
+    reciprocals of their rows (``long``), those with the largest divide each element (``divided``).
     """
     share, width = (rows, -(-n // cores)) if 4 * rows <= cores else (-(-rows // cores), n)
     return (
@@ -216,6 +218,7 @@ def rowwise(rows: int, n: int, cores: int, *, divided: bool = False) -> tuple[Wo
             "gather": share * n,
             "scale": share * width,
             "divided": share * width if divided else 0,
+            "long": share if long else 0,
         },
     )
 

@@ -36,13 +36,14 @@ CLUSTER_INLINE void cluster_hold_all(int32_t *values, uint32_t lanes)
  * are multiples of the number of banks.  So each starts elsewhere, and wraps around. */
 CLUSTER_INLINE uint32_t cluster_start(uint32_t n, uint32_t core, uint32_t cores)
 {
-    return core * (n / cores) & ~3u;
+    return core * cluster_each(n, cores) & ~3u;
 }
 
 /* The same for a share; each core starts at another bank. */
 CLUSTER_INLINE uint32_t cluster_skew(cluster_share_t part, uint32_t core, uint32_t cores)
 {
-    const uint32_t skew = core * (CLUSTER_BANKS_BYTES / cores) & ~3u, length = part.end - part.begin;
+    const uint32_t skew = core * cluster_each(CLUSTER_BANKS_BYTES, cores) & ~3u;
+    const uint32_t length = part.end - part.begin;
     return skew < length ? skew : 0;
 }
 

@@ -14,10 +14,10 @@
 
 enum { MOST_ROWS = 16 };
 
-/* The mean of a row, and 2^31 over its deviation. */
+/* The mean of a row, and 2^(31 + shift) over its deviation. */
 typedef struct {
     int32_t mean;
-    uint32_t reciprocal;
+    uint32_t reciprocal, shift;
 } scale_t;
 
 /* floor(sqrt(value)), value below 2^18. */
@@ -49,20 +49,20 @@ static int64_t wide_quotient(int32_t x, int32_t weight, uint32_t by)
     return product < 0 ? -(int64_t)result : (int64_t)result;
 }
 
-/* Whether all weights fit 16 bits, so that quotients can be taken by multiplication. */
-static bool are_small(const int32_t *weight, uint32_t n)
+/* The bits that the weights need, but for their signs: every one that any of them has. */
+static uint32_t bits_of(const int32_t *weight, uint32_t n)
 {
-    uint32_t high = 0;
+    uint32_t bits = 0;
     for (; n >= CLUSTER_LANES; n -= CLUSTER_LANES) {
         for (uint32_t i = 0; i < CLUSTER_LANES; i++) {
-            high |= (uint32_t)weight[i] + 0x8000u;
+            bits |= (uint32_t)(weight[i] ^ (weight[i] >> 31));
         }
         weight += CLUSTER_LANES;
     }
     for (uint32_t i = 0; i < n; i++) {
-        high |= (uint32_t)weight[i] + 0x8000u;
+        bits |= (uint32_t)(weight[i] ^ (weight[i] >> 31));
     }
-    return high >> 16 == 0;
+    return bits;
 }
 
 typedef struct {
@@ -113,9 +113,10 @@ CLUSTER_INLINE moments_t moments(const uint8_t *in, uint32_t n, uint32_t start, 
 
 #else
 /* The same with products of four bytes: those of unsigned elements less 128. */
-CLUSTER_INLINE moments_t moments_of_words(const uint8_t *in, uint32_t n, uint32_t start,
-                                          bool is_unsigned)
+CLUSTER_INLINE moments_t moments(const uint8_t *in, uint32_t n, uint32_t start, bool centred,
+                                 bool is_unsigned)
 {
+    const bool summed = centred || is_unsigned;
     const uint32_t flip = is_unsigned ? 0x80808080u : 0, ones = 0x01010101u;
     int32_t sum = 0, squares = 0;
     CLUSTER_TURNS(at, end, 0, start, n) {
@@ -123,7 +124,7 @@ CLUSTER_INLINE moments_t moments_of_words(const uint8_t *in, uint32_t n, uint32_
         uint32_t left = end - at;
         for (; left >= 8; left -= 8, x += 8) {
             const uint32_t a = htvm_load4(x) ^ flip, b = htvm_load4(x + 4) ^ flip;
-            sum = htvm_dot4(b, ones, htvm_dot4(a, ones, sum));
+            sum = summed ? htvm_dot4(b, ones, htvm_dot4(a, ones, sum)) : 0;
             squares = htvm_dot4(b, b, htvm_dot4(a, a, squares));
         }
         for (; left != 0; left--, x++) {
@@ -145,23 +146,37 @@ CLUSTER_INLINE moments_t moments_of_words(const uint8_t *in, uint32_t n, uint32_
 CLUSTER_INLINE uint32_t deviation(const uint8_t *in, uint32_t n, uint32_t start, int32_t *mean,
                                  bool centred, bool is_unsigned)
 {
-#if HAS_DOTS
-    const moments_t m = moments_of_words(in, n, start, is_unsigned);
-#else
     const moments_t m = moments(in, n, start, centred, is_unsigned);
-#endif
     *mean = centred ? m.sum / (int32_t)n : 0;
     /* Of the distances from the mean; unsigned, as only the result surely fits. */
     const uint32_t excess = (uint32_t)*mean * (2u * (uint32_t)m.sum - n * (uint32_t)*mean);
     return root_of((m.squares - excess) / n + 1);
 }
 
-/* Some columns of all rows.  The quotients are products with the reciprocal, which is too large by
- * between 1 and 255 parts in 2^31 * deviation: for a product of up to 255 * 2^15 too little to
- * reach the next integer.  Negative ones are rounded down, and never exact. */
+/* What to multiply by instead of dividing by a deviation: too large by up to 255 parts in 2^31 *
+ * deviation, which for a product of up to 255 * 2^15 is too little to reach the next integer.  For
+ * weights of up to 2^22 it is longer by as many bits as the deviation has, and so always has 32. */
+CLUSTER_INLINE void take_reciprocal(scale_t *scale, uint32_t by, bool is_long)
+{
+    const uint32_t whole = 0x80000000u / by;
+    uint32_t shift = 0;
+    scale->reciprocal = whole + 1u;
+    if (is_long) {
+        while (1u << shift < by) {
+            shift++;
+        }
+        /* The bits behind `whole`, divided without a division: exact, as the remainder is small. */
+        const uint32_t rest = (0x80000000u - whole * by) << shift;
+        const uint32_t bits = (uint32_t)((uint64_t)(2u * rest) * (whole + 1u) >> 32);
+        scale->reciprocal = (whole << shift) + bits + 1u;
+    }
+    scale->shift = shift;
+}
+
+/* Some columns of all rows.  Negative quotients are rounded down, and never exact. */
 CLUSTER_INLINE void strip(const cluster_norm_t *v, const uint8_t *in, uint8_t *out,
                          const scale_t *scales, uint32_t rows, uint32_t column, uint32_t lanes,
-                         bool centred, bool is_unsigned)
+                         bool centred, bool is_unsigned, bool is_long)
 {
     const uint32_t shift = v->shift, n = v->n;
     const scale_t *const end = scales + rows;
@@ -180,7 +195,7 @@ CLUSTER_INLINE void strip(const cluster_norm_t *v, const uint8_t *in, uint8_t *o
             x[i] = cluster_byte(in, i, is_unsigned);
         }
         const int32_t mean = scales->mean;
-        const uint32_t reciprocal = scales->reciprocal;
+        const uint32_t reciprocal = scales->reciprocal, more = is_long ? scales->shift : 0;
         for (uint32_t i = 0; i < lanes; i++) {
             x[i] -= centred ? mean : 0;
         }
@@ -189,7 +204,7 @@ CLUSTER_INLINE void strip(const cluster_norm_t *v, const uint8_t *in, uint8_t *o
         }
         cluster_hold_all(x, lanes);
         for (uint32_t i = 0; i < lanes; i++) {
-            q[i] = (int32_t)((int64_t)x[i] * (int64_t)reciprocal >> 32);
+            q[i] = (int32_t)((int64_t)x[i] * (int64_t)reciprocal >> 32) >> more;
         }
         for (uint32_t i = 0; i < lanes; i++) {
             x[i] = (int32_t)((uint32_t)x[i] >> 31) + (centred ? bias[i] : 0);
@@ -209,7 +224,7 @@ CLUSTER_INLINE void strip(const cluster_norm_t *v, const uint8_t *in, uint8_t *o
 }
 
 CLUSTER_INLINE void scale_rows(const cluster_norm_t *v, cluster_rows_t part, bool centred,
-                              bool is_unsigned)
+                              bool is_unsigned, bool is_long)
 {
     const uint32_t n = v->n;
     scale_t scales[MOST_ROWS];
@@ -218,16 +233,16 @@ CLUSTER_INLINE void scale_rows(const cluster_norm_t *v, cluster_rows_t part, boo
         uint8_t *const out = (uint8_t *)v->out + row * n;
         const uint32_t left = part.rows.end - row, rows = left < MOST_ROWS ? left : MOST_ROWS;
         for (uint32_t i = 0; i < rows; i++) {
-            scales[i].reciprocal = 0x80000000u / deviation(in + i * n, n, part.start,
-                                                           &scales[i].mean, centred, is_unsigned) +
-                                   1u;
+            const uint32_t by =
+                deviation(in + i * n, n, part.start, &scales[i].mean, centred, is_unsigned);
+            take_reciprocal(&scales[i], by, is_long);
         }
         CLUSTER_TURNS(at, end, part.columns.begin, part.start, part.columns.end) {
             for (; at + CLUSTER_LANES <= end; at += CLUSTER_LANES) {
-                strip(v, in, out, scales, rows, at, CLUSTER_LANES, centred, is_unsigned);
+                strip(v, in, out, scales, rows, at, CLUSTER_LANES, centred, is_unsigned, is_long);
             }
             for (; at < end; at++) {
-                strip(v, in, out, scales, rows, at, 1, centred, is_unsigned);
+                strip(v, in, out, scales, rows, at, 1, centred, is_unsigned, is_long);
             }
         }
         row += rows;
@@ -255,13 +270,18 @@ static void divide_rows(const cluster_norm_t *v, cluster_rows_t part, bool centr
 CLUSTER_INLINE void norm(const cluster_norm_t *v, uint32_t core, uint32_t cores, bool centred)
 {
     const cluster_rows_t part = cluster_share_rows(v->rows, v->n, core, cores);
+    const bool is_unsigned = (v->flags & CLUSTER_IN_UNSIGNED) != 0;
     const uint32_t first = part.columns.begin, count = part.columns.end - first;
-    if ((v->flags & CLUSTER_WIDE) != 0 || !are_small(v->weight + first, count)) {
+    const uint32_t bits = bits_of(v->weight + first, count);
+    const bool is_long = bits >> 15 != 0;
+    if ((v->flags & CLUSTER_WIDE) != 0 || bits >> 22 != 0) {
         divide_rows(v, part, centred);
-    } else if ((v->flags & CLUSTER_IN_UNSIGNED) != 0) {
-        scale_rows(v, part, centred, true);
+    } else if (is_unsigned) {
+        scale_rows(v, part, centred, true, is_long);
+    } else if (is_long) {
+        scale_rows(v, part, centred, false, true);
     } else {
-        scale_rows(v, part, centred, false);
+        scale_rows(v, part, centred, false, false);
     }
 }
 
