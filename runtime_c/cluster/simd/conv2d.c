@@ -4,6 +4,8 @@
  * are; rows of taps outside of the input are left out.  Pixels whose windows leave the input on the
  * left or right read a copy of its rows with zeros beside them.  If the rows of a filter are no
  * multiple of words, or pixels are not in one row, whole windows are copied. */
+#include <stddef.h>
+
 #include "cluster_kernels.h"
 #include "cluster_records.h"
 #include "cluster_split.h"
@@ -259,7 +261,9 @@ void cluster_conv2d(const void *args, uint32_t core, uint32_t cores)
         .conv = v,
         .runs = copied,
         .copied = copied,
-        .scratch = (uint8_t *)v->scratch + core * cluster_conv2d_scratch(v->fy * row, v->windows),
+        .scratch = v->scratch == NULL ? NULL /* matrices need none */
+                                      : (uint8_t *)v->scratch +
+                                            core * cluster_conv2d_scratch(v->fy * row, v->windows),
         .windows = {v->fy, cluster_words(row), v->ix * v->in_pitch, row,
                     v->stride_x * v->in_pitch, 4u * words},
         .most_windows = v->windows != 0 ? v->windows : cluster_conv2d_windows(v->fy * row),
