@@ -37,16 +37,25 @@ static __attribute__((noinline)) void finish(uint32_t ticket)
     htvm_hal_write(REG(STATUS), counters);
 }
 
-/* Begins a transfer with the words that all have.  Inlined: most transfers are nothing more. */
+/* Begins a transfer with the words that all have, of which fewer than PLACES are under way. */
+static inline uint32_t begin_now(uint32_t command, uint32_t l1, uint32_t outside)
+{
+    const uint32_t ticket = transfers.started + 1u;
+    transfers.started = ticket;
+    transfers.counter[ticket % PLACES] = 1u << htvm_hal_read(REG(COMMAND));
+    htvm_hal_write(REG(COMMAND), command | SIRACUSA_DMA_INCREMENT);
+    htvm_hal_write(REG(COMMAND), l1);
+    htvm_hal_write(REG(COMMAND), outside);
+    return ticket;
+}
+
+/* The same, waiting for a place. */
 static inline void begin(uint32_t command, uint32_t l1, uint32_t outside)
 {
     if (transfers.started - transfers.done == PLACES) {
         finish(transfers.done + 1u);
     }
-    transfers.counter[++transfers.started % PLACES] = 1u << htvm_hal_read(REG(COMMAND));
-    htvm_hal_write(REG(COMMAND), command | SIRACUSA_DMA_INCREMENT);
-    htvm_hal_write(REG(COMMAND), l1);
-    htvm_hal_write(REG(COMMAND), outside);
+    (void)begin_now(command, l1, outside);
 }
 
 /* A transfer with its sides named by where they are. */
@@ -87,30 +96,41 @@ static __attribute__((noinline)) void start_parts(const rows_t *what)
     }
 }
 
-uint32_t cluster_dma_start(const cluster_dma_t *what)
+/* Any transfer. */
+static __attribute__((noinline)) uint32_t start_any(const cluster_dma_t *what)
 {
     const uint32_t to = htvm_hal_addr(what->to), from = htvm_hal_addr(what->from);
     const uint32_t in = to - HTVM_L1_BASE < HTVM_L1_SIZE ? SIRACUSA_DMA_IN : 0;
-    const uint32_t l1 = in ? to : from, outside = in ? from : to;
-    if (what->rows == 1 && what->bytes <= SIRACUSA_DMA_MOST_BYTES) {
-        begin(what->bytes | in, l1, outside);
+    const uint32_t single = what->rows == 1;
+    const rows_t rows = {
+        .in = in,
+        .l1 = in ? to : from,
+        .outside = in ? from : to,
+        .l1_stride = single ? what->bytes : in ? what->to_stride : what->from_stride,
+        .outside_stride = single ? what->bytes : in ? what->from_stride : what->to_stride,
+        .bytes = what->bytes,
+        .rows = what->rows,
+    };
+    if ((uint64_t)what->bytes * what->rows > SIRACUSA_DMA_MOST_BYTES) {
+        start_parts(&rows);
     } else {
-        const rows_t rows = {
-            .in = in,
-            .l1 = l1,
-            .outside = outside,
-            .l1_stride = in ? what->to_stride : what->from_stride,
-            .outside_stride = in ? what->from_stride : what->to_stride,
-            .bytes = what->bytes,
-            .rows = what->rows,
-        };
-        if ((uint64_t)what->bytes * what->rows > SIRACUSA_DMA_MOST_BYTES) {
-            start_parts(&rows);
-        } else {
-            start_rows(&rows);
-        }
+        start_rows(&rows);
     }
     return transfers.started;
+}
+
+/* Most transfers are one run and find a place: these need no stack. */
+uint32_t cluster_dma_start(const cluster_dma_t *what)
+{
+    if (what->rows != 1 || what->bytes > SIRACUSA_DMA_MOST_BYTES ||
+        transfers.started - transfers.done == PLACES) {
+        return start_any(what);
+    }
+    const uint32_t to = htvm_hal_addr(what->to), from = htvm_hal_addr(what->from);
+    if (to - HTVM_L1_BASE < HTVM_L1_SIZE) {
+        return begin_now(what->bytes | SIRACUSA_DMA_IN, to, from);
+    }
+    return begin_now(what->bytes, from, to);
 }
 
 void cluster_dma_wait(uint32_t ticket)
