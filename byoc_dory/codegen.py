@@ -209,13 +209,22 @@ class RegionGenerator:
             self._check_accepted()
             return emitter.region(self.region, self.cost.options, self._symbol)
         layers, planned = self._quickest_plan
-        plans = zip(layers, planned.layers, strict=True)
-        return RegionKernels(tuple(self._layer(layer, plan) for layer, plan in plans), planned)
+        kernels: list[Kernel] = []
+        symbols = [self._symbol(layer.name) for layer in layers]
+        # Backwards: a layer that loads the next one's constants has to know what they are called.
+        for layer, plan, symbol in reversed(
+            list(zip(layers, planned.layers, symbols, strict=True))
+        ):
+            if plan.preload is not None:
+                array = next(entry.name for entry in kernels[0].constants if not entry.memory)
+                plan = replace(plan, preload=replace(plan.preload, array=array))
+            kernels.insert(0, self._layer(layer, plan, symbol))
+        return RegionKernels(tuple(kernels), planned)
 
-    def _layer(self, layer: Layer, plan: LayerPlan) -> Kernel:
+    def _layer(self, layer: Layer, plan: LayerPlan, symbol: str) -> Kernel:
         emitter = self._emitters[layer.name]
         assert not isinstance(emitter, RegionEmitter)  # its regions have one accelerator
-        kernel = emitter.layer(layer, plan, self.cost.options, self._symbol(layer.name))
+        kernel = emitter.layer(layer, plan, self.cost.options, symbol)
         dma = self.cost.soc.dma
         if kernel.program is not None and dma is not None:
             with named(kernel.accelerator, self.cost.soc.name):

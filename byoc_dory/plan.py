@@ -24,6 +24,21 @@ class Follower:
 
 
 @dataclass(frozen=True)
+class Preload:
+    """The next layer's first block of constants, loaded while the last tile is computed.
+
+    Attributes:
+        bytes: its size.
+        l1: byte offset in L1.
+        array: C name of the next layer's constants; empty until C is generated.
+    """
+
+    bytes: int
+    l1: int = 0
+    array: str = ""
+
+
+@dataclass(frozen=True)
 class LayerPlan:
     """The plan of one layer, on which scheduling and code generation are based.
 
@@ -45,6 +60,8 @@ class LayerPlan:
         input_buffers: number of tiles of operands in L1, if other than ``buffers``; else 0.
         follower: the next layer, if its tiles are computed here, each beside the next tile.
         ahead: whether the layer before computes the tiles, so that only the result is stored.
+        preload: constants of the next layer to load here, if any.
+        preloaded: whether the layer before loads the first block of constants.
     """
 
     accelerator: str
@@ -58,6 +75,8 @@ class LayerPlan:
     input_buffers: int = 0
     follower: Follower | None = None
     ahead: bool = False
+    preload: Preload | None = None
+    preloaded: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,9 +115,9 @@ class RegionPlan:
         bound: lower bound of the cycles of any plan with the same tiles.
         method: the search that found the plan.
         l1_map: the contents of L1 over time.
-        saved_cycles: predicted cycles saved by layers that are computed beside the one before.
-            They are found after the search: ``cycles`` and ``bound`` are of layers one after
-            another.
+        saved_cycles: predicted cycles saved by layers that are computed, or whose constants are
+            loaded, beside the one before.  They are found after the search: ``cycles`` and
+            ``bound`` are of layers one after another.
     """
 
     layers: tuple[LayerPlan, ...]

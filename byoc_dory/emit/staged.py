@@ -15,7 +15,15 @@ from textwrap import indent
 
 from byoc_dory.definition import Definition, Slot
 from byoc_dory.emit.text import Expr, comment, rendered
-from byoc_dory.emit.tile_text import Stage, TileWriter, Transfer, condition, phases, place_name
+from byoc_dory.emit.tile_text import (
+    NEXT,
+    Stage,
+    TileWriter,
+    Transfer,
+    condition,
+    phases,
+    place_name,
+)
 from byoc_dory.layers import Layer
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
@@ -138,7 +146,7 @@ def staged_kernel(
         finish=calls.finish,
         fallible=calls.fallible,
         declarations=indent(calls.declarations, "    "),
-        wait_all="" if program.result.resident else calls.wait_all,
+        wait_all=calls.wait_all if program.preload or not program.result.resident else "",
         watched=program.buffers(program.result) if loop.watch else 0,
         running="running" in calls.finish + calls.compute,
         body=indent(loop.text(), "    "),
@@ -190,8 +198,12 @@ def _layer_slots(loop: _Loop, constant: Constant | None, far: Constant | None) -
     if far is not None:
         yield Slot("packed", f"const {far.data.dtype.name}_t *", far.name)
     if constant is not None:
-        (name,) = (operand.name for operand in loop.program.operands if operand.constant)
-        yield Slot(name, f"const {constant.data.dtype.name}_t *", constant.name)
+        for operand in loop.program.loaded:
+            if operand.constant:
+                yield Slot(operand.name, f"const {constant.data.dtype.name}_t *", constant.name)
+    preload = loop.program.preload
+    if preload is not None:
+        yield Slot(NEXT, "const uint8_t *", preload.array)
     for name, offset in loop.places():
         yield Slot(name, "uint32_t", str(offset))
     layer_values = {
@@ -216,6 +228,8 @@ class _Loop:
         constants = [operand for operand in self.program.operands if operand.constant]
         for operand in (*operands, self.program.result, *constants):
             yield place_name(operand.name), operand.l1
+        if self.program.preload is not None:
+            yield place_name(NEXT), self.program.preload.l1
         yield from self.calls.more.items()
 
     # ------------------------------------------------------------------ the loop
@@ -279,8 +293,10 @@ class _Loop:
             return self._store_text()
         if verb is Verb.ARRIVE:
             return self._arrive_text()
-        if verb in (Verb.COMPUTE, Verb.START):
-            return self.calls.compute
+        if verb is Verb.COMPUTE:
+            return self._preload_text() + self.calls.compute
+        if verb is Verb.START:
+            return self.calls.compute + self._preload_text()
         if verb is Verb.FINISH and self.calls.finish:
             return self._finish_text("tile") + self.calls.after
         raise self.program.error(
@@ -313,6 +329,10 @@ class _Loop:
             text += self._order_text(transfer, "ready = " if last else "")
         return text
 
+    def _preload_text(self) -> str:
+        preload = self.program.preload
+        return "" if preload is None else self._order_text(self.writer.preload(preload), "")
+
     def _store_text(self) -> str:
         if self.program.result.resident:
             return ""
@@ -340,7 +360,10 @@ class _Loop:
     def _arrive_text(self) -> str:
         text = ""
         if self.calls.wait and self.program.loaded:
-            text += self.calls.wait.format("wanted" if self._loads_ahead else "ready") + ";\n"
+            wait = self.calls.wait.format("wanted" if self._loads_ahead else "ready") + ";\n"
+            if all(each.preloaded for each in self.program.loaded):
+                wait = f"if (tile != 0u) {{\n{indent(wait, '    ')}}}\n"
+            text += wait
         if self.watch:
             text += self.calls.wait.format(self._last_store) + ";\n"
         return text

@@ -7,11 +7,13 @@ Expressions use the loops' indices (named like the axes) and ``tile``, the tile'
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from byoc_dory.definition import slot
 from byoc_dory.emit.text import Expr, add, mul, round_up_expr
+from byoc_dory.plan import Preload
 from byoc_dory.tileloop.axes import TileAxis
+from byoc_dory.tileloop.pipeline import Block
 from byoc_dory.tileloop.program import Operand, TileProgram
 from byoc_dory.tileloop.values import (
     Entry,
@@ -28,6 +30,9 @@ from byoc_dory.tileloop.values import (
     Value,
     places_of,
 )
+
+NEXT = "next"
+"""Name of the next layer's constants where a layer loads them."""
 
 
 def place_name(operand: str) -> str:
@@ -176,6 +181,12 @@ class TileWriter:
 
     def when(self, operand: Operand) -> str:
         """Return the condition for a tile to move an operand; empty if every tile does."""
+        own = self._when(operand)
+        if not operand.preloaded:
+            return own
+        return " && ".join(part for part in (own, f"tile != 0{self.suffix}") if part)
+
+    def _when(self, operand: Operand) -> str:
         inside = [
             axis.name for axis in self.program.axes[self.program.depth(operand) :] if axis.count > 1
         ]
@@ -185,6 +196,23 @@ class TileWriter:
         if self.program.moves(operand) == 1:
             return f"tile == 0{u}"
         return " && ".join(f"{name} == 0{u}" for name in inside)
+
+    def preload(self, preload: Preload) -> Transfer:
+        """Return the transfer of the next layer's constants."""
+        following = Operand(
+            NEXT,
+            0,
+            Block.run(preload.bytes),
+            preload.l1,
+            preload.bytes,
+            resident=True,
+            constant=True,
+            reloaded=True,
+            title="constants of the next layer",
+        )
+        last = self.program.tiles - 1
+        when = f"tile == {last}{self.suffix}" if last else ""
+        return replace(self.transfer(following), when=when)
 
     def transfer(self, operand: Operand) -> Transfer:
         """Return the transfer of an operand's tile, or of the result's."""

@@ -1,19 +1,20 @@
 """Planning a region: collect choices, pick, place; exclude what cannot be placed, and repeat.
 
 The search takes layers to run one after another.  Afterwards, each accelerator may take the next
-layer along (`Accelerator.followed`), where L1 has room for both at a time.
+layer along (`Accelerator.followed`) or load its constants (`Accelerator.preloads`), where L1 has
+room for both at a time.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from byoc_dory.layers import Layer
 from byoc_dory.memory.arena import ALIGNMENT
-from byoc_dory.plan import Follower, LayerPlan, RegionPlan
+from byoc_dory.plan import Follower, LayerPlan, Preload, RegionPlan
 from byoc_dory.residency.choices import LayerChoices
 from byoc_dory.residency.milp import solve_joint
 from byoc_dory.residency.problem import Choice, Decision, RegionProblem, Stay
@@ -90,6 +91,36 @@ def tensors_of(
     return result
 
 
+def preloads_of(
+    tilers: Sequence[Tiler], plans: Sequence[LayerPlan], allowed: Collection[int]
+) -> tuple[list[LayerPlan], list[int], int]:
+    """Return the plans under which layers load the next one's constants, if that saves cycles.
+
+    Args:
+        tilers, plans: of the layers.
+        allowed: the layers whose constants may be loaded with the layer before.
+
+    Returns:
+        The plans, the layers whose constants are loaded early, and the predicted cycles saved.
+    """
+    result, early, saved = list(plans), [], 0
+    for number in range(1, len(result)):
+        before, plan = result[number - 1 : number + 1]
+        if number not in allowed or before.ahead or not tilers[number - 1].cost.preloads:
+            continue
+        size = tilers[number].cost.first_constants(plan)
+        if not size:
+            continue
+        loading = replace(before, preload=Preload(size, plan.l1_weights))
+        pairs = ((number - 1, before, loading), (number, plan, replace(plan, preloaded=True)))
+        gain = sum(tilers[at].cost.of(old) - tilers[at].cost.of(new) for at, old, new in pairs)
+        if gain > 0:
+            early.append(number)
+            saved += gain
+            result[number - 1 : number + 1] = [new for _, _, new in pairs]
+    return result, early, saved
+
+
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], LayerChoices]
 """The choices of layers by all that they depend on, for one SoC and the same options."""
 
@@ -132,6 +163,7 @@ class _RegionChoices:
         placement: L1Placement,
         cycles_alone: int,
         pairs: Sequence[Pair] = (),
+        preloaded: Collection[int] = (),
     ) -> RegionPlan:
         """Return the decision in the form that later stages use."""
         layers = [
@@ -157,7 +189,8 @@ class _RegionChoices:
         for pair in pairs:
             one, other = layers[pair.first : pair.first + 2]
             layers[pair.first : pair.first + 2] = pair.with_offsets(one, other)
-        if pairs:
+        layers, early, saved = preloads_of(self.tilers, layers, preloaded)
+        if pairs or early:
             l1_used = [
                 sum(part.bytes for part in placement.map if part.first <= layer <= part.last)
                 for layer in range(len(layers))
@@ -174,7 +207,7 @@ class _RegionChoices:
             bound=decision.bound,
             method=decision.method,
             l1_map=placement.map,
-            saved_cycles=sum(pair.saved for pair in pairs),
+            saved_cycles=sum(pair.saved for pair in pairs) + saved,
         )
 
     def _chosen_layers(self, decision: Decision) -> list[tuple[LayerChoices, Choice]]:
@@ -238,14 +271,17 @@ def plan_jointly(
             problem, separate, region_choices.l1_tensors(separate), state_offsets=state_offsets
         )
     decision = replace(decision, bound=bound)
-    pairs, paired_placement = _place_pairs(
+    pairs, placement = _place_pairs(
         region_choices, problem, decision, placement, separate.cycles, state_offsets
+    )
+    early, placement = _place_preloads(
+        region_choices, problem, decision, placement, pairs, separate.cycles, state_offsets
     )
     _LOG.info(
         "region '%s': %d cycles, %d with each layer alone; %d tensors stay in L1 (%s)",
         region, decision.cycles, separate.cycles, len(decision.stays), decision.method,
     )  # fmt: skip
-    return region_choices.plan(decision, paired_placement, separate.cycles, pairs)
+    return region_choices.plan(decision, placement, separate.cycles, pairs, early)
 
 
 def _place_pairs(
@@ -260,15 +296,57 @@ def _place_pairs(
     plans = region_choices.plan(decision, placement, cycles_alone).layers
     pairs = pairs_of(region_choices.layers, region_choices.tilers, plans)
     while pairs:
-        layer_tensors = tensors_of(
-            pairs, region_choices.tilers, region_choices.l1_tensors(decision)
-        )
-        computed_ahead = {pair.first + 1 for pair in pairs}
-        paired_placement = place(problem, decision, layer_tensors, computed_ahead, state_offsets)
+        paired_placement = _placed(region_choices, problem, decision, pairs, (), state_offsets)
         if paired_placement.plan.peak <= problem.limit:
             return pairs, paired_placement
         pairs.pop()  # the one that saves least
     return [], placement
+
+
+def _place_preloads(
+    region_choices: _RegionChoices,
+    problem: RegionProblem,
+    decision: Decision,
+    placement: L1Placement,
+    pairs: Sequence[Pair],
+    cycles_alone: int,
+    state_offsets: Mapping[str, int],
+) -> tuple[list[int], L1Placement]:
+    """Return the layers whose constants are loaded early, and the places of everything with them.
+
+    Where L1 has no room, they are loaded with their own layer.
+    """
+    if region_choices.tilers[0].options.schedule != "overlapped":
+        return [], placement
+    plans = region_choices.plan(decision, placement, cycles_alone, pairs).layers
+    _, early, _ = preloads_of(region_choices.tilers, plans, range(len(plans)))
+    while early:
+        found = _placed(region_choices, problem, decision, pairs, early, state_offsets)
+        crowded = {
+            layer
+            for part in found.map
+            if part.offset + part.bytes > problem.limit
+            for layer in range(part.first, part.last + 1)
+        }
+        if found.plan.peak <= problem.limit:
+            return early, found
+        rest = [layer for layer in early if not {layer - 1, layer} & crowded]
+        early = rest if len(rest) < len(early) else []
+    return [], placement
+
+
+def _placed(
+    region_choices: _RegionChoices,
+    problem: RegionProblem,
+    decision: Decision,
+    pairs: Sequence[Pair],
+    early: Collection[int],
+    state_offsets: Mapping[str, int],
+) -> L1Placement:
+    """Return the places of everything if these layers compute the next ones, or are preloaded."""
+    layer_tensors = tensors_of(pairs, region_choices.tilers, region_choices.l1_tensors(decision))
+    computed_ahead = {pair.first + 1 for pair in pairs}
+    return place(problem, decision, layer_tensors, computed_ahead, state_offsets, early)
 
 
 # ---------------------------------------------------------------------- the problem

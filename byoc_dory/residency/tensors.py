@@ -125,6 +125,7 @@ def place(
     layer_tensors: Sequence[Tensors],
     computed_ahead: Collection[int] = (),
     state_offsets: Mapping[str, int] | None = None,
+    preloaded: Collection[int] = (),
 ) -> L1Placement:
     """Assign offsets to everything.
 
@@ -135,6 +136,7 @@ def place(
         computed_ahead: layers that the layer before computes, so that their results are there with
             it.
         state_offsets: byte offset of each tensor that is in L1 in any case, outside the limit.
+        preloaded: layers whose constants are there with the layer before.
 
     Returns:
         The placement; its peak may exceed the limit if no offsets without gaps were found.
@@ -147,7 +149,8 @@ def place(
                 uses.append(BufferUse(_buffer_name(layer, operand), size, layer, layer))
                 tensors.append(problem.reads[layer][operand])
         if parts.weights:
-            uses.append(BufferUse(_weights_name(layer), parts.weights, layer, layer))
+            begin = layer - (layer in preloaded)
+            uses.append(BufferUse(_weights_name(layer), parts.weights, begin, layer))
             tensors.append(f"weights of {problem.writes[layer]}")
         name, first = problem.writes[layer], layer - (layer in computed_ahead)
         if name in staying:

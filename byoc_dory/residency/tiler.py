@@ -101,6 +101,26 @@ class LayerCost:
         """Return a plan under which the next layer is computed beside this one (`followed`)."""
         return self._accelerator.followed(self._soc, self._layer, plan, follower, self._options)
 
+    def first_constants(self, plan: LayerPlan) -> int:
+        """Return the bytes of constants that the first tile loads and the layer before could.
+
+        0 if there are none, or the accelerator takes no part (`Accelerator.preloads`).
+        """
+        if not self._accelerator.preloads or plan.ahead:
+            return 0
+        program = self._accelerator.tile_program(self._soc, self._layer, plan, self._options)
+        first = program.at((0,) * len(program.axes))
+        return sum(program.block(each, first).size for each in program.loaded if each.constant)
+
+    @property
+    def preloads(self) -> bool:
+        """Whether the layer can load the next one's constants."""
+        return self._accelerator.preloads
+
+    def of(self, plan: LayerPlan) -> int:
+        """Return the predicted cycles under a plan that depends on the layers around this one."""
+        return self._predicted_cycles(plan, Prices())
+
     def lower_bound(
         self, tile: Tile, resident_inputs: tuple[bool, ...], resident_output: bool
     ) -> int:

@@ -253,6 +253,14 @@ class Accelerator(ABC):
         return value_of(layer), replace(options, objective=None, layers=())
 
     @property
+    def preloads(self) -> bool:
+        """Whether its layers load the next one's constants, and find theirs loaded.
+
+        Tile programs must then have the plan's (`LayerPlan.preload`, `LayerPlan.preloaded`).
+        """
+        return False
+
+    @property
     def takes_next(self) -> bool:
         """Whether :meth:`followed` may return plans."""
         return False

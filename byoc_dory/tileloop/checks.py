@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from byoc_dory.errors import TargetError
 from byoc_dory.tileloop.order import check_order
+from byoc_dory.tileloop.pipeline import Block
 from byoc_dory.tileloop.program import Operand, TileProgram
 from byoc_dory.tileloop.values import Value, axes_of, evaluate, values_of
 
@@ -124,6 +125,11 @@ def check_places(program: TileProgram) -> None:
         if operand.beside:
             _check_beside(program, operand)
     apart = [each for each in (*program.operands, program.result) if not each.beside]
+    if program.preload is not None:
+        size = program.preload.bytes
+        block = Block[Value](1, 1, size, size, size, size, size)
+        title = "constants of the next layer"
+        apart.append(Operand(title, 0, block, program.preload.l1, size, reloaded=True))
     tensors = sorted(apart, key=lambda operand: operand.l1)
     for first, second in zip(tensors, tensors[1:], strict=False):
         same = first.resident and second.resident and first.l1 == second.l1

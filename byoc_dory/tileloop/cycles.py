@@ -145,7 +145,8 @@ def predicted_cycles(program: TileProgram, costs: Costs, known: Prices | None = 
         known: prices already known for this layer's tiles of these sizes; new ones are added.
     """
     known = Prices() if known is None else known
-    if not program.pipelined and costs.overheads == Overheads():
+    alone = program.preload is None and not any([each.preloaded for each in program.operands])
+    if alone and not program.pipelined and costs.overheads == Overheads():
         return _sequential_cycles(program, costs, known)
     return _Timeline(program, costs, known).run()
 
@@ -191,6 +192,9 @@ class _Timeline:
             program.tiles // program.moves(operand) if not operand.resident else 0
             for operand in program.operands
         ]
+        self.preloaded = [operand.preloaded for operand in program.operands]
+        preload = program.preload
+        self.preload = None if preload is None else costs.move(_run(preload.bytes))
         self.watched = [
             every
             for operand, every in zip(program.operands, self.every, strict=True)
@@ -231,8 +235,9 @@ class _Timeline:
                 if number % every == 0:
                     self._wait(self.ends[number - 1])
                     break
-        for every, moved in zip(self.every, self.tiles[number].loads, strict=True):
-            if moved is not None and number % every == 0:
+        loads = self.tiles[number].loads
+        for every, moved, is_there in zip(self.every, loads, self.preloaded, strict=True):
+            if moved is not None and number % every == 0 and (number or not is_there):
                 self._order(moved)
         self.arrived[number] = self.dma
 
@@ -275,6 +280,7 @@ class _Timeline:
         fill = work.fill if number == 0 or not self.program.pipelined else 0
         self.device = max(self.device, self.host) + fill + first
         self.ends[number] = self.device
+        self._preload(number)
 
     def _finish(self, number: int) -> None:
         work = self.tiles[number].work
@@ -287,10 +293,19 @@ class _Timeline:
 
     def _compute(self, number: int) -> None:
         work = self.tiles[number].work
+        self._preload(number)
         self.host += work.before + self.overheads.start + work.cycles + work.fill + work.after
+
+    def _preload(self, number: int) -> None:
+        if self.preload is not None and number == len(self.tiles) - 1:
+            self._order(self.preload)
 
     def _wait(self, until: int) -> None:
         self.host = (until if until > self.host else self.host) + self.overheads.wait
+
+
+def _run(size: int) -> Block[int]:
+    return Block(1, 1, size, size, size, size, size)
 
 
 def _tile_prices(program: TileProgram, costs: Costs, prices: Prices) -> list[Price]:
@@ -353,9 +368,10 @@ def traffic_of(program: TileProgram) -> Traffic:
     for indices, kind_of_tile, count in kinds_of_tiles(program):
         tile = program.at(indices)
         for operand in program.loaded:
-            moved = (
-                moves_of_kind(program, operand, kind_of_tile) * program.block(operand, tile).size
-            )
+            times = moves_of_kind(program, operand, kind_of_tile)
+            if operand.preloaded and not any(indices):
+                times -= 1
+            moved = times * program.block(operand, tile).size
             if operand.constant:
                 constants += moved
             else:
@@ -363,4 +379,6 @@ def traffic_of(program: TileProgram) -> Traffic:
         if not program.result.resident:
             written += count * program.block(program.result, tile).size
         constants += count * evaluate(program.compute.fetched, tile)
+    if program.preload is not None:
+        constants += program.preload.bytes
     return Traffic(read, written, constants)

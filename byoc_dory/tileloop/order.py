@@ -64,15 +64,15 @@ class _Shape:
     Attributes:
         pipeline: order of the actions.
         counts: number of tiles along each axis.
-        tensors: of each operand and the result: name, whether it is resident, number of buffers,
-            and number of loops around its transfer.
+        tensors: of each operand and the result: name, whether it is resident or preloaded, number
+            of buffers, and number of loops around its transfer.
         several: whether a computation may take several starts.
         program: a program of this shape.
     """
 
     pipeline: Pipeline
     counts: tuple[int, ...]
-    tensors: tuple[tuple[str, bool, int, int], ...]
+    tensors: tuple[tuple[str, bool, bool, int, int], ...]
     several: bool
     program: TileProgram = field(compare=False)
 
@@ -80,7 +80,13 @@ class _Shape:
     def of_program(cls, program: TileProgram) -> _Shape:
         """Return the shape of a program."""
         tensors = [
-            (each.name, each.resident, program.buffers(each), program.depth(each))
+            (
+                each.name,
+                each.resident,
+                each.preloaded,
+                program.buffers(each),
+                program.depth(each),
+            )
             for each in (*program.operands, program.result)
         ]
         counts = tuple(axis.count for axis in program.axes)
@@ -180,7 +186,8 @@ class _Rehearsal:
                         f"'load' belongs after the 'finish' of the tile that used the buffer before"
                         f" ('{operand.name}' has {self.program.buffers(operand)})",
                     )
-            self._begin(Verb.LOAD, tile, buffer)
+            if tile.number or not operand.preloaded:
+                self._begin(Verb.LOAD, tile, buffer)
             move = self.program.moves_before(operand, tile.indices)
             self.loaded[buffer] = _Content(move, tile)
 

@@ -19,7 +19,7 @@ from functools import cached_property
 from math import prod
 
 from byoc_dory.errors import TileProgramError
-from byoc_dory.plan import LayerPlan
+from byoc_dory.plan import LayerPlan, Preload
 from byoc_dory.tileloop.axes import Span, TileAxis
 from byoc_dory.tileloop.pipeline import Block, Call, Pipeline, Trigger
 from byoc_dory.tileloop.values import (
@@ -54,6 +54,7 @@ class Operand:
         constant: whether it holds the layer's packed weights and tables.
         reloaded: whether every tile loads it, even if unchanged.
         title: description of a tile of it, for a comment; empty for its name.
+        preloaded: whether the layer before loads its first tile.
         beside: name of the operand in whose buffers it lies, each of its rows behind one of that
             operand's, so that the device reads both as one row; empty for buffers of its own.
     """
@@ -69,6 +70,7 @@ class Operand:
     constant: bool = False
     reloaded: bool = False
     title: str = ""
+    preloaded: bool = False
     beside: str = ""
 
     @cached_property
@@ -151,10 +153,11 @@ class TileProgram:
         in_turn: order of the actions if tiles are executed one after another.
         overlapped: order of the actions if transfers overlap with computation; None if they never
             do. It is used if there is more than one tile, and anything to move.
+        preload: the next layer's constants, loaded while the last tile is computed.
         position: index of each axis in the loops, by name.
         tensor: the operands and the result, by name.
         tiles: number of tiles.
-        loaded: the operands that are moved.
+        loaded: the operands that are moved, without those that the layer before loads.
     """
 
     layer: str
@@ -164,6 +167,7 @@ class TileProgram:
     compute: Compute
     in_turn: Pipeline
     overlapped: Pipeline | None = None
+    preload: Preload | None = None
     position: Mapping[str, int] = field(init=False, repr=False, compare=False)
     tensor: Mapping[str, Operand] = field(init=False, repr=False, compare=False)
     tiles: int = field(init=False, repr=False, compare=False)
@@ -175,8 +179,10 @@ class TileProgram:
         object.__setattr__(self, "position", position)
         object.__setattr__(self, "tensor", tensor)
         object.__setattr__(self, "tiles", prod([axis.count for axis in self.axes]))
-        loaded = tuple([operand for operand in self.operands if not operand.resident])
-        object.__setattr__(self, "loaded", loaded)
+        loaded = [operand for operand in self.operands if not operand.resident]
+        if any([operand.preloaded for operand in loaded]):
+            loaded = [each for each in loaded if not each.preloaded or self.moves(each) > 1]
+        object.__setattr__(self, "loaded", tuple(loaded))
 
     def error(self, what: str, hint: str) -> TileProgramError:
         """Return the error for an inconsistent program."""
@@ -202,7 +208,7 @@ class TileProgram:
     @cached_property
     def pipelined(self) -> bool:
         """Whether transfers run while a tile is computed."""
-        moves = bool(self.loaded) or not self.result.resident
+        moves = not all([operand.resident for operand in (*self.operands, self.result)])
         return self.overlapped is not None and self.tiles > 1 and moves
 
     @cached_property
@@ -338,7 +344,14 @@ def input_of(
 def weights_of(plan: LayerPlan, offset: Value, block: Block[Value], buffer: int) -> Operand:
     """Packed weights that are loaded into L1; ``buffer`` is the bytes of one tile of them."""
     return Operand(
-        "weights", offset, block, plan.l1_weights, buffer, buffers=plan.buffers, constant=True
+        "weights",
+        offset,
+        block,
+        plan.l1_weights,
+        buffer,
+        buffers=plan.buffers,
+        constant=True,
+        preloaded=plan.preloaded,
     )
 
 

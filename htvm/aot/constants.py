@@ -81,20 +81,35 @@ def stored_once(regions: Mapping[str, RegionCode]) -> dict[str, RegionCode]:
 
     The sums of an encoder have the same weights on a matrix accelerator: 8 % of its constants.
     """
+    kernels = [kernel for code in regions.values() for kernel in code.kernels]
+    # A layer may load the next one's constants, whose name is then only there.
+    named = {
+        slot.value
+        for kernel in kernels
+        if kernel.definition is not None
+        for slot in kernel.definition.slots
+    }
     first: dict[object, Constant] = {}
+    moved: dict[str, Constant] = {}
+    for constant in (each for kernel in kernels for each in kernel.constants):
+        stored = first.setdefault(_contents(constant), constant)
+        if stored.name != constant.name and constant.name in named:
+            moved[constant.name] = stored
 
     def kernel_of(kernel: Kernel) -> Kernel:
-        read = {each.name: first.setdefault(_contents(each), each) for each in kernel.constants}
-        moved = {name: each.name for name, each in read.items() if each.name != name}
+        constants = tuple(moved.get(each.name, each) for each in kernel.constants)
         slots = () if kernel.definition is None else kernel.definition.slots
-        if kernel.definition is None or not moved or not moved.keys() <= {s.value for s in slots}:
-            return kernel
+        if kernel.definition is None or not {each.value for each in slots} & moved.keys():
+            return replace(kernel, constants=constants)
         definition = replace(
             kernel.definition,
-            slots=tuple(replace(s, value=moved.get(s.value, s.value)) for s in slots),
+            slots=tuple(
+                replace(each, value=moved[each.value].name) if each.value in moved else each
+                for each in slots
+            ),
         )
         source = definition.text(kernel.symbol)
-        return replace(kernel, definition=definition, source=source, constants=tuple(read.values()))
+        return replace(kernel, definition=definition, source=source, constants=constants)
 
     return {
         name: replace(code, kernels=tuple(kernel_of(kernel) for kernel in code.kernels))

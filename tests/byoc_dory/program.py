@@ -129,10 +129,10 @@ def sources(codes: list[RegionCode]) -> str:
     """Constants and kernels of all regions in one file."""
     lines = [f'#include "{header}"\n' for header in sorted({h for c in codes for h in c.headers})]
     for code in codes:
+        # First, because a layer may load the next one's.
+        lines += [_define(constant) for kernel in code.kernels for constant in kernel.constants]
         for kernel in code.kernels:
-            lines += [kernel.prototype, "\n"]
-            lines += [_define(constant) for constant in kernel.constants]
-            lines += [kernel.source, "\n"]
+            lines += [kernel.prototype, "\n", kernel.source, "\n"]
     return "".join(lines)
 
 

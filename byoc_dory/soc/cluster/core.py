@@ -40,6 +40,7 @@ class ClusterCores(Accelerator):
             finding those of the whole batch in L1.
         columns: whether tiles of a single product are ranges of its columns, too, each with its
             own part of the second operand.
+        preloads: whether layers load the next one's constants, for which a controller has time.
     """
 
     cores: int
@@ -70,6 +71,7 @@ class ClusterCores(Accelerator):
     apart: bool = False
     columns: bool = False
     attention: Cycles = ()
+    preloads: bool = False
 
     @property
     def simd(self) -> bool:

@@ -99,7 +99,7 @@ def row_program(
 ) -> TileProgram:
     """Return the program with these parts; tiles overlap if the plan has two buffers."""
     overlapped = beside if plan.buffers > 1 else None
-    return TileProgram(layer.name, axes, operands, out, compute, in_turn, overlapped)
+    return TileProgram(layer.name, axes, operands, out, compute, in_turn, overlapped, plan.preload)
 
 
 def transfer_cycles(size: int, rows: int, dma: Dma) -> int:

@@ -56,6 +56,7 @@ CLUSTER_CORES = ClusterAccelerator(
     tile_cycles=0,
     most_operands=8,
     kernels="simd",
+    preloads=True,
     # derived: fitted to our kernels on our simulator (benchmarks/simd_kernels.py); assumed:
     # functions of rows take as long as on a Snitch cluster.  A map takes 3.0 an element on one
     # core; eight that look up in the same table's banks wait for each other.

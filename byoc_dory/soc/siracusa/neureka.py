@@ -82,6 +82,11 @@ class NeurekaAccelerator(Neureka):
         return numbers_that_count(self, layer)
 
     @property
+    def preloads(self) -> bool:
+        """The controller loads the next layer's constants while a tile is computed."""
+        return True
+
+    @property
     def takes_next(self) -> bool:
         """Sums are computed by the cores, beside the engine."""
         return True
