@@ -49,8 +49,8 @@ does not have. With `-n DS-CNN -c cortex_m4 -C gcc:-O2` it prints the kernels of
 
 _BOUND = """
 Of the inner loops on the M4: two pixels by two channels take at least 20 cycles for 16 products (8
-`SMLAD`, 4 `SXTB16`, loads of 4 and 2 words), 1.25 a product; two by three take 28 for 24, 1.17, and
-three by two 27, 1.13. No loop with `SMLAD` takes fewer than 0.5. Requantization, columns and
+`SMLAD`, 4 `SXTB16`, loads of 4 and 2 words), 1.25 a product; two by three take 27 for 24, 1.13, and
+three by two 26, 1.08. No loop with `SMLAD` takes fewer than 0.5. Requantization, columns and
 padding come on top.
 """
 

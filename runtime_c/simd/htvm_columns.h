@@ -138,11 +138,9 @@ HTVM_SHARED void htvm_widen_three(uint32_t *column, const int8_t *a, const int8_
 {
 #if HTVM_DSP_LOOPS
 #define HTVM_STEP                                                                                  \
-    "ldr r4, [%[a]], #4\n ldr r5, [%[b]], #4\n ldr r6, [%[c]], #4\n"                               \
-    "sxtb16 r2, r4\n sxtb16 r3, r5\n sxtb16 r8, r4, ror #8\n sxtb16 r4, r6\n"                      \
-    "sxtb16 r5, r5, ror #8\n sxtb16 r6, r6, ror #8\n"                                              \
-    "str r8, [%[x], #12]\n str r5, [%[x], #16]\n str r6, [%[x], #20]\n"                            \
-    "str r3, [%[x], #4]\n str r4, [%[x], #8]\n str r2, [%[x]], #24\n"
+    "ldr r2, [%[a]], #4\n ldr r3, [%[b]], #4\n ldr r4, [%[c]], #4\n"                               \
+    "sxtb16 r5, r2, ror #8\n sxtb16 r6, r3, ror #8\n sxtb16 r8, r4, ror #8\n"                      \
+    "sxtb16 r2, r2\n sxtb16 r3, r3\n sxtb16 r4, r4\n stm %[x]!, {r2, r3, r4, r5, r6, r8}\n"
     const uint32_t *const end = column + 6 * words;
     for (uint32_t i = 0; i < (words & 3u); i++) {
         __asm__ volatile(HTVM_STEP
