@@ -304,7 +304,8 @@ def _in_blocks(
     loop: Any, row: Products, column: Column, pixels: int, channels: int, where: str
 ) -> Any:
     """Return a loop over blocks of channels with calls in it, behind the column that they read."""
-    before, products = Sums(_sums_in(loop, where), where).block(row, column, pixels, channels)
+    sums = Sums(_sums_in(loop, where), where)
+    before, products = sums.block(row, column, pixels, channels, loop.loop_var)
 
     def called(inner: Any) -> Any:
         return products if SUMS in (inner.annotations or {}) else inner

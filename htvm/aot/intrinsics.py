@@ -63,6 +63,8 @@ class Column:
             channels that have one factor.
         row: elements of pixels that are multiplied by such a call in rows, one channel after the
             other, with the ending `ROW`; 0: none are.
+        window: function that copies a filter's rows side by side where each of them is no words,
+            so that their last ones share words; empty: there is none.
     """
 
     dtype: str
@@ -74,6 +76,7 @@ class Column:
     scaled: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     alike: tuple[int, ...] = ()
     row: int = 0
+    window: str = ""
 
     def together(
         self, pixels: int, channels: int, *, alike: bool = False
@@ -133,7 +136,8 @@ class Products:
 
     def __post_init__(self) -> None:
         check_pattern(self)
-        _check_names(self.name, self.load, *(self.column.fill if self.column else ()))
+        fill = (*self.column.fill, self.column.window) if self.column else ()
+        _check_names(self.name, self.load, *fill)
         if self.width > 1 and not self.load and self.column is None:
             raise DefectError(
                 "nothing says how words of data and weights are loaded",
@@ -258,8 +262,11 @@ class CoreKernels:
 
     @property
     def words(self) -> bool:
-        """Whether convolutions get channels of zeros that make words (`htvm.aot.rewrites`)."""
-        return any(row.width == 4 for row in self.products)
+        """Whether convolutions get channels of zeros that make words (`htvm.aot.rewrites`): where
+        no row copies windows."""
+        return any(
+            row.width == 4 and not (row.column and row.column.window) for row in self.products
+        )
 
     def row(self, name: str) -> Products | Depthwise:
         """Return the row that a loop is marked with."""
@@ -416,6 +423,7 @@ HALFWORDS = Products(
         scaled={3: (2, 0), 2: (3, 2), 1: (4, 0)},
         alike=(1,),
         row=8,
+        window="htvm_window",
     ),
     adds=_all_products,
 )

@@ -58,31 +58,38 @@ class Sums:
         return tirx.call_extern(f"uint{8 * row.width}", name, address)
 
     def block(
-        self, row: Products, column: Column, pixels: int, channels: int
+        self, row: Products, column: Column, pixels: int, channels: int, turn: Any
     ) -> tuple[list[Any], Any]:
-        """Return the statements that fill a block's column, and the call that multiplies it."""
-        before, count, operands = self.columns(row, column, pixels, channels)
+        """Return the statements that fill a block's column, and the call that multiplies it.
+
+        Args:
+            row, column: the row and how its operands are copied.
+            pixels, channels: of the block.
+            turn: variable of the loop over blocks of channels.
+        """
+        before, count, operands = self.columns(row, column, pixels, channels, turn)
         function = row.name + BLOCK_ENDINGS[pixels, channels]
         if column.long is not None and int(count) >= column.long and (pixels, channels) == (2, 2):
             function += "_long"
         return before, call(function, self.place(self.total), *operands, count)
 
     def columns(
-        self, row: Products, column: Column, pixels: int, channels: int
+        self, row: Products, column: Column, pixels: int, channels: int, turn: Any = 0
     ) -> tuple[list[Any], Any, list[Any]]:
         """Return the statements that fill a column, its words, and the addresses of operands.
 
         Args:
             row, column: the row and how its operands are copied.
             pixels, channels: of the sums.
+            turn: which block of channels these are.
         """
         tile = [axis.extent for axis in (*self.pixel, *self.channel)]
-        if (
-            len(self.summed) < 2
-            or self.summed[-1].extent != row.width
-            or tile != [size for size in (pixels, channels) if size > 1]
-            or len(self.axes) != len(tile) + len(self.summed)
-        ):
+        wanted = [size for size in (pixels, channels) if size > 1]
+        if tile != wanted or len(self.axes) != len(tile) + len(self.summed):
+            raise wrong_loop(self.where)
+        if self.summed[-1].extent != row.width:
+            return self._gathered(row, column, pixels, channels, turn)
+        if len(self.summed) < 2:
             raise wrong_loop(self.where)
         # Words of a run are side by side in the data; runs begin anywhere.
         run, outer = _run_of(self.summed[-2:])
@@ -106,6 +113,35 @@ class Sums:
             for at in range(extra)
         ]
         return [AllocBuffer(buffer), *clear, fill], number(total), operands
+
+    def _gathered(
+        self, row: Products, column: Column, pixels: int, channels: int, turn: Any
+    ) -> tuple[list[Any], Any, list[Any]]:
+        """Return the same as `columns` for windows that are copied before they become a column."""
+        run, outer = _run_of(self.summed)
+        rows = [axis for axis in outer if axis.extent > 1]
+        high, pitch = (rows[0].extent, rows[0].data) if rows else (1, 0)
+        if not column.window or len(rows) > 1 or pitch is None or pixels > len(column.fill):
+            raise wrong_loop(self.where)
+        words = -(-high * run // row.width)
+        size = words * row.width
+        window = tirx.decl_buffer((pixels * size,), "int8", name="window")
+        buffer = tirx.decl_buffer((pixels * words * column.words,), column.dtype, name="column")
+        sizes = [number(each) for each in (high, pitch, run, size)]
+        places = [first_of(window, at * size) for at in range(pixels)]
+        copies = [
+            call(
+                column.window,
+                to,
+                self.place(self.data, {each.variable: at for each in self.pixel}),
+                *sizes,
+            )
+            for at, to in enumerate(places)
+        ]
+        fill = call(column.fill[pixels - 1], first_of(buffer), *places, number(words))
+        weights = tirx.address_of(self.weights.source[turn * tirx.const(size * channels, "int32")])
+        statements = [AllocBuffer(window), AllocBuffer(buffer), *copies, fill]
+        return statements, number(words), [first_of(buffer), weights]
 
     def whole(self, row: Products, column: Column, starts: Mapping[Any, Any], block: int) -> Any:
         """Return the statements that multiply the windows of some pixels with all channels.

@@ -61,6 +61,25 @@ HTVM_INLINE int32_t htvm_word(const uint32_t *x, uint32_t columns, uint32_t weig
     return htvm_pair(x[columns], htvm_widen_odd(weights), sum);
 }
 
+/* Copies `rows` rows of `run` elements, `pitch` apart, side by side; then zeros up to `size`. */
+HTVM_INLINE void htvm_window(int8_t *to, const int8_t *from, uint32_t rows, uint32_t pitch,
+                             uint32_t run, uint32_t size)
+{
+    HTVM_UNROLL(8)
+    for (uint32_t row = 0; row < rows; row++) {
+        uint32_t i = 0;
+        for (; i + 4 <= run; i += 4) {
+            htvm_store4(to + row * run + i, htvm_load4(from + row * pitch + i));
+        }
+        for (; i < run; i++) {
+            to[row * run + i] = from[row * pitch + i];
+        }
+    }
+    for (uint32_t i = rows * run; i < size; i++) {
+        to[i] = 0;
+    }
+}
+
 #if HTVM_DSP_LOOPS
 /* The text of a loop from which `pointer` comes out at `end`; four steps at once. */
 #define HTVM_LOOP_TO(end, pointer, step)                                                           \

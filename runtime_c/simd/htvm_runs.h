@@ -9,6 +9,17 @@
 
 enum { HTVM_SHORT_RUN = 8 };
 
+#if HTVM_DSP
+#define HTVM_SINGLY(move, at)                                                                      \
+    move " r3, " at ", #4\n" move " r4, " at ", #4\n" move " r5, " at ", #4\n" move " r6, " at ", #4\n" \
+    move " r8, " at ", #4\n" move " r10, " at ", #4\n" move " r12, " at ", #4\n" move " lr, " at ", #4\n"
+#define HTVM_EIGHT_WORDS(load, store)                                                              \
+    __asm__ volatile("1:\n" load store "cmp %[from], %[end]\n bne 1b\n"                           \
+                     : [to] "+&r"(to), [from] "+&r"(from)                                          \
+                     : [end] "r"(end)                                                              \
+                     : "r3", "r4", "r5", "r6", "r8", "r10", "r12", "lr", "cc", "memory")
+#endif
+
 HTVM_SHARED void htvm_copy_run(int8_t *to, const int8_t *from, uint32_t count)
 {
 #if HTVM_RVV
@@ -18,15 +29,15 @@ HTVM_SHARED void htvm_copy_run(int8_t *to, const int8_t *from, uint32_t count)
     }
 #else
 #if HTVM_DSP
-    /* Eight words at once, whatever the library does. */
-    if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0 && count >= 32) {
+    /* Eight words at once, whatever the library does; LDM and STM do not reach any address. */
+    if (count >= 32) {
         const int8_t *const end = from + (count & ~31u);
-        __asm__ volatile("1:\n ldm %[from]!, {r3, r4, r5, r6, r8, r10, r12, lr}\n"
-                         "stm %[to]!, {r3, r4, r5, r6, r8, r10, r12, lr}\n"
-                         "cmp %[from], %[end]\n bne 1b\n"
-                         : [to] "+&r"(to), [from] "+&r"(from)
-                         : [end] "r"(end)
-                         : "r3", "r4", "r5", "r6", "r8", "r10", "r12", "lr", "cc", "memory");
+        if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0) {
+            HTVM_EIGHT_WORDS("ldm %[from]!, {r3, r4, r5, r6, r8, r10, r12, lr}\n",
+                             "stm %[to]!, {r3, r4, r5, r6, r8, r10, r12, lr}\n");
+        } else {
+            HTVM_EIGHT_WORDS(HTVM_SINGLY("ldr", "[%[from]]"), HTVM_SINGLY("str", "[%[to]]"));
+        }
         count &= 31u;
     }
 #endif
@@ -92,7 +103,17 @@ HTVM_SHARED void htvm_copy_runs(int8_t *to, const int8_t *from, uint32_t runs, u
 HTVM_INLINE void htvm_fill(int8_t *to, int8_t value, uint32_t count)
 {
     if (count <= HTVM_SHORT_RUN) {
+#if HTVM_DSP
+        uint32_t i = 0;
+        for (; i + 4 <= count; i += 4) {
+            htvm_store4(to + i, (uint32_t)(uint8_t)value * 0x01010101u);
+        }
+        for (; i < count; i++) {
+            to[i] = value;
+        }
+#else
         memset(to, value, count);
+#endif
     } else {
         htvm_fill_run(to, value, count);
     }

@@ -154,16 +154,18 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
 #if HTVM_DSP_LOOPS
 /* A step of three pixels and two channels: 26 cycles for 24 products.  Five loads of single words
  * behind each other take one cycle less than two of several. */
-#define HTVM_SIDE(weights, turned, a, b, c)                                                        \
-    "sxtb16 lr, " weights turned "\n smlad " a ", r2, lr, " a "\n smlad " b ", r3, lr, " b "\n"    \
-    "smlad " c ", r4, lr, " c "\n"
-#define HTVM_PIXELS                                                                                \
+#define HTVM_SIDE_FROM(weights, turned, a, b, c, from_b, from_c)                                   \
+    "sxtb16 lr, " weights turned "\n smlad " c ", r4, lr, " from_c "\n"                            \
+    "smlad " b ", r3, lr, " from_b "\n smlad " a ", r2, lr, " a "\n"
+#define HTVM_SIDE(weights, turned, a, b, c) HTVM_SIDE_FROM(weights, turned, a, b, c, b, c)
+#define HTVM_PIXELS_FROM(from_b, from_c, from_e, from_f)                                           \
     "ldr r11, [r1], #4\n ldr r12, [r1], #4\n ldr.n r3, [r0, #4]\n ldr.n r4, [r0, #8]\n"            \
-    "ldr r2, [r0], #12\n" HTVM_SIDE("r11", "", "r5", "r6", "r7")                                   \
-    HTVM_SIDE("r12", "", "r8", "r9", "r10") "ldmia.w r0!, {r2, r3, r4}\n"                          \
+    "ldr r2, [r0], #12\n" HTVM_SIDE_FROM("r11", "", "r5", "r6", "r7", from_b, from_c)               \
+    HTVM_SIDE_FROM("r12", "", "r8", "r9", "r10", from_e, from_f) "ldmia.w r0!, {r2, r3, r4}\n"     \
     HTVM_SIDE("r11", ", ror #8", "r5", "r6", "r7") HTVM_SIDE("r12", ", ror #8", "r8", "r9", "r10")
+#define HTVM_PIXELS HTVM_PIXELS_FROM("r6", "r7", "r9", "r10")
 #define HTVM_HALVES(a, b, c, shift)                                                                \
-    HTVM_HALVE(a, shift, "r3") HTVM_HALVE(b, shift, "r3") HTVM_HALVE(c, shift, "r3")
+    HTVM_HALVE(a, shift, "r2") HTVM_HALVE(b, shift, "r2") HTVM_HALVE(c, shift, "r2")
 #endif
 
 /* Multiplies three columns (htvm_widen_three) with `channels` channels, multiples of 2, whose words
@@ -178,28 +180,30 @@ HTVM_SHARED void htvm_scaled_three(int8_t *out, const uint32_t *column, const in
                          column, words,      weights, 0,   0};
     register htvm_scaled_t *r0 __asm__("r0") = &now;
     __asm__ volatile(
-        /* As in htvm_scaled_two. */
+        /* As in htvm_scaled_two, but the first step begins with the biases.  Above the record's
+         * address: the end of the columns, and where to go on behind the first step. */
         "push {r0, r7, r9}\n ldr r1, [r0, #36]\n ldrd r3, r2, [r0, #28]\n"
-        "add r3, r3, r2, lsl #4\n add r3, r3, r2, lsl #3\n push {r3}\n"
-        "rsb r2, r2, #0\n and r2, r2, #15\n mov r3, #84\n mul r2, r2, r3\n adr.w r3, 4f\n"
-        "add r2, r2, r3\n orr r2, r2, #1\n str r2, [r0, #44]\n mov r12, r0\n ldr r2, [r0]\n"
-        "2:\n ldr r5, [r2], #4\n ldr r8, [r2], #4\n str r2, [r12]\n ldr r3, [r12, #44]\n"
-        "ldr r0, [r12, #28]\n mov r6, r5\n mov r7, r5\n mov r9, r8\n mov r10, r8\n bx r3\n .balign 4\n"
+        "add r3, r3, r2, lsl #4\n add r3, r3, r2, lsl #3\n subs r2, r2, #1\n rsb r4, r2, #0\n"
+        "and r4, r4, #15\n it eq\n moveq r4, #16\n mov r2, #84\n mul r4, r4, r2\n adr.w r2, 4f\n"
+        "add r4, r4, r2\n orr r4, r4, #1\n push {r3, r4}\n mov r12, r0\n ldrd r3, r4, [r0, #8]\n"
+        "sub r3, r3, r4\n str r3, [r0, #8]\n ldr r2, [r0]\n"
+        "2:\n ldr r5, [r2], #4\n ldr r8, [r2], #4\n str r2, [r12]\n ldr r0, [r12, #28]\n"
+        HTVM_PIXELS_FROM("r5", "r5", "r8", "r8") "ldr r2, [sp, #4]\n bx r2\n .balign 4\n"
         "4:\n" HTVM_FOUR_TIMES(HTVM_PIXELS) HTVM_FOUR_TIMES(HTVM_PIXELS)
         HTVM_FOUR_TIMES(HTVM_PIXELS) HTVM_FOUR_TIMES(HTVM_PIXELS)
-        "ldr lr, [sp]\n ldr r12, [sp, #4]\n cmp r0, lr\n bne 4b\n"
-        "ldr r2, [r12, #4]\n ldr r3, [r12, #8]\n ldr r4, [r2], #4\n ldr r11, [r2], #4\n"
-        "ldrb lr, [r3], #1\n str r2, [r12, #4]\n ldrb r2, [r3], #1\n str r3, [r12, #8]\n"
-        "ldr r3, [r12, #20]\n"
+        "ldr lr, [sp]\n ldr r12, [sp, #8]\n cmp r0, lr\n bne 4b\n"
+        /* Shifts, whose lowest bytes count, are as far from the output as at the beginning. */
+        "ldr r4, [r12, #8]\n ldr r3, [r12, #12]\n ldr r2, [r12, #4]\n ldrh lr, [r3, r4]\n"
+        "ldr r4, [r2], #4\n ldr r11, [r2], #4\n str r2, [r12, #4]\n ldr r2, [r12, #20]\n"
         HTVM_MULTIPLY("r5", "r4") HTVM_MULTIPLY("r6", "r4") HTVM_MULTIPLY("r7", "r4")
         HTVM_MULTIPLY("r8", "r11") HTVM_MULTIPLY("r9", "r11") HTVM_MULTIPLY("r10", "r11")
-        "sub lr, lr, #2\n sub r2, r2, #2\n" HTVM_HALVES("r5", "r6", "r7", "lr")
-        HTVM_HALVES("r8", "r9", "r10", "r2")
+        "subw lr, lr, #0x202\n lsr r4, lr, #8\n" HTVM_HALVES("r5", "r6", "r7", "lr")
+        HTVM_HALVES("r8", "r9", "r10", "r4")
         /* A pixel's two channels are stored together. */
-        "ldr r2, [r12, #12]\n ldr r3, [r12, #16]\n bfi r5, r8, #8, #8\n bfi r6, r9, #8, #8\n"
-        "bfi r7, r10, #8, #8\n strh r6, [r2, r3]\n strh r7, [r2, r3, lsl #1]\n strh r5, [r2], #2\n"
-        "str r2, [r12, #12]\n ldr r2, [r12]\n ldr r3, [r12, #24]\n cmp r2, r3\n bne 2b\n"
-        "add sp, sp, #4\n"
+        "ldr r11, [r12, #16]\n bfi r5, r8, #8, #8\n bfi r6, r9, #8, #8\n bfi r7, r10, #8, #8\n"
+        "strh r6, [r3, r11]\n strh r7, [r3, r11, lsl #1]\n strh r5, [r3], #2\n"
+        "str r3, [r12, #12]\n ldr r2, [r12]\n ldr r3, [r12, #24]\n cmp r2, r3\n bne 2b\n"
+        "add sp, sp, #8\n"
         "pop {r0, r7, r9}\n"
         : "+r"(r0)
         :
@@ -220,10 +224,10 @@ HTVM_SHARED void htvm_scaled_three(int8_t *out, const uint32_t *column, const in
 
 #if HTVM_DSP_LOOPS
 /* A pixel of eight elements and a channel whose weights are in r8 to r11. */
-#define HTVM_EIGHT                                                                                 \
+#define HTVM_EIGHT(more)                                                                           \
     "ldmia.w r0!, {r2, r3, r4, r5}\n smlad r2, r2, r8, lr\n smlad r2, r3, r9, r2\n"                \
     "smlad r2, r4, r10, r2\n smlad r2, r5, r11, r2\n" HTVM_MULTIPLY("r2", "r6")                    \
-    HTVM_HALVE("r2", "r7", "r12") "strb r2, [r1]\n ldr r3, [sp, #4]\n add r1, r1, r3\n"
+    HTVM_HALVE("r2", "r7", "r12") "strb r2, [r1]\n ldr r3, [sp, #4]\n" more "add r1, r1, r3\n"
 #endif
 
 /* Multiplies a row of pixels of eight elements, widened to one column (htvm_widen_one) of `words`
@@ -245,8 +249,11 @@ HTVM_SHARED void htvm_scaled_row(int8_t *out, const uint32_t *column, const int8
         "sxtb16 r9, r2, ror #8\n sxtb16 r10, r3\n sxtb16 r11, r3, ror #8\n"
         "ldm r0, {r1, r2, r3, r4}\n ldr lr, [r1], #4\n ldr r6, [r2], #4\n ldrb r7, [r3], #1\n"
         "mov r5, r4\n add r4, r4, #1\n stm r0, {r1, r2, r3, r4}\n mov r1, r5\n sub r7, r7, #2\n"
-        "ldr r12, [r0, #20]\n ldr r0, [r0, #28]\n"
-        "3:\n" HTVM_FOUR_TIMES(HTVM_EIGHT) "ldr r2, [sp]\n cmp r0, r2\n bne 3b\n"
+        /* Eight pixels at once, or first four. */
+        "ldr r2, [r0, #32]\n ldr r12, [r0, #20]\n ldr r0, [r0, #28]\n tst r2, #8\n bne 4f\n"
+        "3:\n" HTVM_FOUR_TIMES(HTVM_EIGHT(""))
+        "4:\n" HTVM_EIGHT("") HTVM_EIGHT("") HTVM_EIGHT("") HTVM_EIGHT("ldr r2, [sp]\n")
+        "cmp r0, r2\n bne 3b\n"
         "ldr r0, [sp, #8]\n ldr r2, [r0]\n ldr r3, [r0, #24]\n cmp r2, r3\n bne 2b\n"
         "add sp, sp, #8\n pop {r0, r7, r9}\n"
         : "+r"(r0)

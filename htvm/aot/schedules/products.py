@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from htvm.aot.calls import PRODUCTS, RESCALED, SCALED, START, SUMS
 from htvm.aot.intrinsics import Products
+from htvm.aot.loops import factors_of, step_of
 from htvm.aot.native import native_conv
 from htvm.aot.rescale import ends_scaled
 from htvm.aot.schedules.blocks import (
@@ -46,9 +47,9 @@ def schedule_products(
     """Schedule a convolution without padding, NHWC or NCHW, or a product with weights (C, K).
 
     For words, the sums must be of int8 with constant weights, and the rows of a filter or of a
-    matrix must be words, except with columns for all channels.  In NCHW, columns are filled from a
-    copy of the rows of the input that a row of the output needs, with channels last; words in place
-    need NHWC.
+    matrix must be words, except with columns for all channels or of windows.  In NCHW, columns are
+    filled from a copy of the rows of the input that a row of the output needs, with channels last;
+    words in place and windows need NHWC.
 
     Args:
         func: any function.
@@ -108,10 +109,14 @@ def _blocked(
     """
     *outer, x, k = loops_of(sch, out)
     turns = 3 if outer else 1
-    words, column = how.width > 1, how.column
+    column = how.column
     run = math.prod(extent(sch, loop) for loop in loops_of(sch, sums)[-turns:][-2:])
-    if run % how.width:
+    windows = run % how.width > 0
+    if windows and (column is None or not column.window or copy is not None):
         return None
+    if windows and outer and not _is_dense(sch, sums):
+        return None
+    words = how.width > 1 and not windows
     block = how.block(extent(sch, x), extent(sch, k))
     if block is None:
         return None
@@ -125,9 +130,15 @@ def _blocked(
         for pixels in _together(extent(sch, x), px):
             together = column.together(pixels, extent(sch, k), alike=found.alike)
             if together is not None:
-                packed = WeightWords(weights, together[0], how.width, last=together[1])
+                packed = WeightWords(
+                    weights, together[0], how.width, whole=windows, last=together[1]
+                )
                 return _requantized(sch, sums, out, how, pixels, packed, what)
-    packing = None if weights is None else packed_words(sch, sums, weights, kt, how.width)
+    packing: WeightWords | None = None
+    if windows and weights is not None:
+        packing = WeightWords(weights, kt, how.width, whole=True)
+    elif weights is not None:
+        packing = packed_words(sch, sums, weights, kt, how.width)
     xb, xi = sch.split(x, [None, px])
     kb, ki = sch.split(k, [None, kt])
     sch.reorder(*outer, xb, kb, xi, ki)
@@ -146,20 +157,32 @@ def _blocked(
     first = (*rows, step)[0]
     zero = sch.decompose_reduction(sums, first)
     name_block(sch, zero, out, (xi, ki), (xj, kj))
-    if words:
+    if how.width > 1:
         sch.reorder(ki, xi)
     names = ("y", "xb", "kb", "fy") if outer else ("rb", "kb")
     for loop, name in zip((*outer[1:], xb, kb, *rows), names, strict=True):
         name_loop(sch, loop, name)
     name_loop(sch, step, "f" if rows else "c", _divisor(extent(sch, step), unroll))
-    if words:
-        sch.annotate(elements[0] if column is None else kb, PRODUCTS, f"{how.name}:{px}:{kt}")
+    if column is not None:
+        sch.annotate(kb, PRODUCTS, f"{how.name}:{px}:{kt}")
+    elif words:
+        sch.annotate(elements[0], PRODUCTS, f"{how.name}:{px}:{kt}")
     if column is not None:
         sch.annotate(first, SUMS, 1)
     if packing is not None:
         lifted = column is not None and column.lifted
         packing = replace(packing, first=copy is not None, lifted=lifted)
     return Scheduled(overlap_tiles(sch.mod["main"]), how.note.format(px, what, kt), packing)
+
+
+def _is_dense(sch: s_tir.Schedule, conv: Any) -> bool:
+    """Return whether the taps of a convolution's rows are side by side."""
+    block = sch.get(conv)
+    loads = factors_of(block.body)
+    if loads is None:
+        return False
+    x, tap = loads[0].indices[2], block.iter_vars[-2]
+    return int(tap.dom.extent) == 1 or step_of(x, tap.var) == 1
 
 
 def _row_pixels(number: int) -> int:
@@ -213,8 +236,10 @@ def _requantized(
     if rows:
         # The channels of neighbouring taps are neighbours, too.
         step = sch.fuse(rows.pop(), step)
-    step, elements = sch.split(step, [None, how.width])
-    sch.reorder(*rows, step, xj, kj, elements)
+    elements = []
+    if not packing.whole:
+        step, *elements = sch.split(step, [None, how.width])
+    sch.reorder(*rows, step, xj, kj, *elements)
     first = (*rows, step)[0]
     zero = sch.decompose_reduction(sums, first)
     sch.annotate(loops_of(sch, zero)[-2], START, 1)
