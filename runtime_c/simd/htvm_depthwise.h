@@ -86,7 +86,9 @@ typedef struct {
     HTVM_MULTIPLY("r5", "r9") HTVM_MULTIPLY("r6", "r9") HTVM_MULTIPLY("r7", "r9")
 #define HTVM_PRODUCTS_4 HTVM_PRODUCTS_3 HTVM_MULTIPLY("r8", "r9")
 #define HTVM_PRODUCTS_5 HTVM_PRODUCTS_4 HTVM_MULTIPLY("r3", "r9")
-#define HTVM_HALF(sum) HTVM_HALVE(sum, "r10", "#%c[round]")
+#define HTVM_HALF(sum)                                                                             \
+    ".if %c[round] == -255\n" HTVM_HALVE_UP(sum, "r10", "#%c[round]") ".else\n"                 \
+    HTVM_HALVE(sum, "r10", "#%c[round]") ".endif\n"
 #define HTVM_HALVES_3 HTVM_HALF("r5") HTVM_HALF("r6") HTVM_HALF("r7")
 #define HTVM_HALVES_4 HTVM_HALVES_3 HTVM_HALF("r8")
 #define HTVM_HALVES_5 HTVM_HALVES_4 HTVM_HALF("r3")

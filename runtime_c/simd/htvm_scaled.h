@@ -37,9 +37,10 @@ typedef struct {
     "add " scaled ", " scaled ", " scaled ", asr #31\n asr " scaled ", " scaled ", " shift "\n"    \
     "add " scaled ", " scaled ", " round "\n ssat " scaled ", #8, " scaled ", asr #1\n"
 
-/* The same where every negative number becomes -128, however it is rounded. */
+/* The same where the zero point is -128, as behind a ReLU: all negative numbers become that, however
+ * their halves are rounded. */
 #define HTVM_HALVE_UP(scaled, shift, round)                                                        \
-    "asr " scaled ", " scaled ", " shift "\n add " scaled ", " scaled ", " round "\n"               \
+    "asr " scaled ", " scaled ", " shift "\n add " scaled ", " scaled ", " round "\n"              \
     "ssat " scaled ", #8, " scaled ", asr #1\n"
 
 /* Repeats a step r6 times: singly until four at once are left; then goes on at label 5. */
@@ -164,8 +165,9 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
     HTVM_SIDE_FROM("r12", "", "r8", "r9", "r10", from_e, from_f) "ldmia.w r0!, {r2, r3, r4}\n"     \
     HTVM_SIDE("r11", ", ror #8", "r5", "r6", "r7") HTVM_SIDE("r12", ", ror #8", "r8", "r9", "r10")
 #define HTVM_PIXELS HTVM_PIXELS_FROM("r6", "r7", "r9", "r10")
-#define HTVM_HALVES(a, b, c, shift)                                                                \
-    HTVM_HALVE(a, shift, "r2") HTVM_HALVE(b, shift, "r2") HTVM_HALVE(c, shift, "r2")
+#define HTVM_HALVES(halve, round)                                                                  \
+    halve("r5", "lr", round) halve("r6", "lr", round) halve("r7", "lr", round)                     \
+    halve("r8", "r4", round) halve("r9", "r4", round) halve("r10", "r4", round)
 #endif
 
 /* Multiplies three columns (htvm_widen_three) with `channels` channels, multiples of 2, whose words
@@ -176,7 +178,8 @@ HTVM_SHARED void htvm_scaled_three(int8_t *out, const uint32_t *column, const in
                                    uint32_t apart, int32_t zero)
 {
 #if HTVM_DSP_LOOPS
-    htvm_scaled_t now = {bias,   multiplier, shift,   out, apart, 2 * zero + 1, bias + channels,
+    /* Of the zero point here what it is above the least one, which decides how sums are halved. */
+    htvm_scaled_t now = {bias,   multiplier, shift,   out, apart, 2 * (zero + 128), bias + channels,
                          column, words,      weights, 0,   0};
     register htvm_scaled_t *r0 __asm__("r0") = &now;
     __asm__ volatile(
@@ -197,13 +200,14 @@ HTVM_SHARED void htvm_scaled_three(int8_t *out, const uint32_t *column, const in
         "ldr r4, [r2], #4\n ldr r11, [r2], #4\n str r2, [r12, #4]\n ldr r2, [r12, #20]\n"
         HTVM_MULTIPLY("r5", "r4") HTVM_MULTIPLY("r6", "r4") HTVM_MULTIPLY("r7", "r4")
         HTVM_MULTIPLY("r8", "r11") HTVM_MULTIPLY("r9", "r11") HTVM_MULTIPLY("r10", "r11")
-        "subw lr, lr, #0x202\n lsr r4, lr, #8\n" HTVM_HALVES("r5", "r6", "r7", "lr")
-        HTVM_HALVES("r8", "r9", "r10", "r4")
+        "subw lr, lr, #0x202\n lsr r4, lr, #8\n cbnz r2, 9f\n"
+        HTVM_HALVES(HTVM_HALVE_UP, "#-255")
         /* A pixel's two channels are stored together. */
-        "ldr r11, [r12, #16]\n bfi r5, r8, #8, #8\n bfi r6, r9, #8, #8\n bfi r7, r10, #8, #8\n"
+        "8:\n ldr r11, [r12, #16]\n bfi r5, r8, #8, #8\n bfi r6, r9, #8, #8\n bfi r7, r10, #8, #8\n"
         "strh r6, [r3, r11]\n strh r7, [r3, r11, lsl #1]\n strh r5, [r3], #2\n"
-        "str r3, [r12, #12]\n ldr r2, [r12]\n ldr r3, [r12, #24]\n cmp r2, r3\n bne 2b\n"
-        "add sp, sp, #8\n"
+        "str r3, [r12, #12]\n ldr r2, [r12]\n ldr r3, [r12, #24]\n cmp r2, r3\n bne 2b\n b 10f\n"
+        "9:\n sub r2, r2, #255\n" HTVM_HALVES(HTVM_HALVE, "r2") "b 8b\n"
+        "10:\n add sp, sp, #8\n"
         "pop {r0, r7, r9}\n"
         : "+r"(r0)
         :
@@ -223,11 +227,14 @@ HTVM_SHARED void htvm_scaled_three(int8_t *out, const uint32_t *column, const in
 }
 
 #if HTVM_DSP_LOOPS
-/* A pixel of eight elements and a channel whose weights are in r8 to r11. */
-#define HTVM_EIGHT(more)                                                                           \
+/* A pixel of eight elements and a channel whose weights are in r8 to r11; the output is at r1.  Or at
+ * r0 + r1, if pixels are 16 bytes apart like those of the column, and the zero point is -128. */
+#define HTVM_EIGHT(halve, stored)                                                                  \
     "ldmia.w r0!, {r2, r3, r4, r5}\n smlad r2, r2, r8, lr\n smlad r2, r3, r9, r2\n"                \
     "smlad r2, r4, r10, r2\n smlad r2, r5, r11, r2\n" HTVM_MULTIPLY("r2", "r6")                    \
-    HTVM_HALVE("r2", "r7", "r12") "strb r2, [r1]\n ldr r3, [sp, #4]\n" more "add r1, r1, r3\n"
+    halve("r2", "r7", "r12") stored
+#define HTVM_APART HTVM_EIGHT(HTVM_HALVE, "strb r2, [r1]\n ldr r3, [sp, #4]\n add r1, r1, r3\n")
+#define HTVM_ALONG HTVM_EIGHT(HTVM_HALVE_UP, "strb r2, [r0, r1]\n")
 #endif
 
 /* Multiplies a row of pixels of eight elements, widened to one column (htvm_widen_one) of `words`
@@ -249,11 +256,14 @@ HTVM_SHARED void htvm_scaled_row(int8_t *out, const uint32_t *column, const int8
         "sxtb16 r9, r2, ror #8\n sxtb16 r10, r3\n sxtb16 r11, r3, ror #8\n"
         "ldm r0, {r1, r2, r3, r4}\n ldr lr, [r1], #4\n ldr r6, [r2], #4\n ldrb r7, [r3], #1\n"
         "mov r5, r4\n add r4, r4, #1\n stm r0, {r1, r2, r3, r4}\n mov r1, r5\n sub r7, r7, #2\n"
+        "ldr r2, [r0, #32]\n ldr r12, [r0, #20]\n ldr r0, [r0, #28]\n ldr r3, [sp, #4]\n"
+        "cmp r3, #16\n bne 5f\n cmn r12, #255\n bne 5f\n"
         /* Eight pixels at once, or first four. */
-        "ldr r2, [r0, #32]\n ldr r12, [r0, #20]\n ldr r0, [r0, #28]\n tst r2, #8\n bne 4f\n"
-        "3:\n" HTVM_FOUR_TIMES(HTVM_EIGHT(""))
-        "4:\n" HTVM_EIGHT("") HTVM_EIGHT("") HTVM_EIGHT("") HTVM_EIGHT("ldr r2, [sp]\n")
-        "cmp r0, r2\n bne 3b\n"
+        "sub r1, r1, r0\n sub r1, r1, #16\n tst r2, #8\n bne 4f\n"
+        "3:\n" HTVM_FOUR_TIMES(HTVM_ALONG) "4:\n" HTVM_FOUR_TIMES(HTVM_ALONG)
+        "ldr r2, [sp]\n cmp r0, r2\n bne 3b\n b 6f\n"
+        "5:\n" HTVM_FOUR_TIMES(HTVM_APART) "ldr r2, [sp]\n cmp r0, r2\n bne 5b\n"
+        "6:\n"
         "ldr r0, [sp, #8]\n ldr r2, [r0]\n ldr r3, [r0, #24]\n cmp r2, r3\n bne 2b\n"
         "add sp, sp, #8\n pop {r0, r7, r9}\n"
         : "+r"(r0)

@@ -69,14 +69,16 @@ def requantized(acc, requant, clip, reference=reference):
     return reference.requantize_tflite(acc, multiplier, shift, requant.output_zero_point, clip)
 
 
-def conv_case(y, x, c, k, filter, stride, padding, scheme, groups=1, layout="NHWC", dilation=1):
+def conv_case(
+    y, x, c, k, filter, stride, padding, scheme, groups=1, layout="NHWC", dilation=1, zero=None
+):
     rng = np.random.default_rng([y, x, c, k, *filter])
     weight = int8(rng, k, c // groups, *filter)
     bias = bias_of(rng, k)
     taps = int(np.prod(weight.shape[1:]))
     spread = max(1, round(np.log2(taps * 5000 / 64)))
     requant = {
-        "tflite": lambda: tflite(rng, k, 3 - spread),
+        "tflite": lambda: tflite(rng, k, 3 - spread, zero),
         "shift": lambda: Shift(spread),
         "mul_shift": lambda: mul_shift(rng, k),
     }[scheme]()

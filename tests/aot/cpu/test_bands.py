@@ -18,11 +18,13 @@ from tests.aot.cpu.test_scaled import CORE, NO_PADDING, check_natively, check_on
 from tests.tools import tool
 
 
-def band_case(height, width, channels, stride=1):
+def band_case(height, width, channels, stride=1, zero=None):
     """A convolution with an output of so many rows and columns."""
     shape = ((height - 1) * stride + 3, (width - 1) * stride + 3)
     strides = (stride, stride)
-    return conv_case(*shape, channels, channels, (3, 3), strides, NO_PADDING, "tflite", channels)
+    return conv_case(
+        *shape, channels, channels, (3, 3), strides, NO_PADDING, "tflite", channels, zero=zero
+    )
 
 
 def in_bands(monkeypatch, rows):
@@ -54,6 +56,14 @@ def test_bands(height, width, rows, channels, tmp_path, compiler, monkeypatch):
     case = band_case(height, width, channels)
     check_on_the_core(case, "htvm_band_1", tmp_path, compiler)
     check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("zero", [-128, -127])
+@pytest.mark.parametrize(("height", "width", "rows"), [(6, 6, 6), (7, 5, 5)])
+def test_the_least_zero_point(height, width, rows, zero, tmp_path, compiler, monkeypatch):
+    in_bands(monkeypatch, rows)
+    case = band_case(height, width, 8, zero=zero)
+    check_on_the_core(case, "htvm_band_1", tmp_path, compiler)
 
 
 @pytest.mark.parametrize("core", ["cortex_m7", "cortex_m33"])

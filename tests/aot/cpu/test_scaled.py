@@ -146,6 +146,26 @@ def test_the_users_gcc(kind, tmp_path):
     check_on_the_core(case, f"htvm_{call}", tmp_path, gcc)
 
 
+@pytest.mark.rotating(2)
+@pytest.mark.parametrize("zero", [-128, -127])
+@pytest.mark.parametrize(
+    ("shape", "filters", "stride", "groups", "call"),
+    [
+        ((6, 6, 12, 8), (1, 1), 1, 1, "scaled_three"),
+        ((4, 4, 8, 16), (1, 1), 1, 1, "scaled_row"),  # eight pixels at once
+        ((4, 5, 8, 16), (1, 1), 1, 1, "scaled_row"),  # first four
+        ((4, 4, 8, 8), (1, 1), 1, 1, "scaled_row"),
+        ((3, 5, 3, 3), (3, 3), 1, 3, "depthwise_3_1"),
+        ((3, 9, 3, 3), (3, 3), 2, 3, "depthwise_4_2"),
+    ],
+)
+def test_the_least_zero_point(shape, filters, stride, groups, call, zero, tmp_path, compiler):
+    """Negative numbers all become -128, however their halves are rounded."""
+    strides = (stride, stride)
+    case = conv_case(*shape, filters, strides, NO_PADDING, "tflite", groups, zero=zero)
+    check_on_the_core(case, f"htvm_{call}", tmp_path, compiler)
+
+
 def test_channels_first_stay_as_they_were():
     """Their outputs' channels are not side by side."""
     case = conv_case(5, 6, 8, 10, (3, 3), (2, 1), (1, 0, 1, 1), "tflite", layout="NCHW")
