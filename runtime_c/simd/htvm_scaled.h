@@ -30,6 +30,12 @@ typedef struct {
     uint32_t first;            /* 44: address of the step that a block begins with */
 } htvm_scaled_t;
 
+/* The record of a function's arguments, and r0 that points to it. */
+#define HTVM_RECORD(round, threes)                                                                 \
+    htvm_scaled_t now = {bias,   multiplier, shift,   out,    apart, round, bias + channels,       \
+                         column, words,      weights, threes, 0};                                  \
+    register htvm_scaled_t *r0 __asm__("r0") = &now
+
 /* Requantizes: `scaled` is multiplied (htvm_scale), `shift` two less than there, `round` as above. */
 #define HTVM_MULTIPLY(scaled, multiplier)                                                          \
     "smmlar " scaled ", " scaled ", " multiplier ", " scaled "\n"
@@ -95,9 +101,7 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
 {
     const uint32_t threes = (channels - 2 * (2 * channels % 3)) / 3 * 3;
 #if HTVM_DSP_LOOPS
-    htvm_scaled_t now = {bias, multiplier, shift, out, apart, 2 * zero + 1, bias + channels,
-                         column, words, weights, bias + threes, 0};
-    register htvm_scaled_t *r0 __asm__("r0") = &now;
+    HTVM_RECORD(2 * zero + 1, bias + threes);
     __asm__ volatile(
         /* Behind the record's address, that of the end of the columns is on the stack, too. */
         "push {r0, r7, r9}\n ldr r1, [r0, #36]\n ldrd r3, r2, [r0, #28]\n"
@@ -179,9 +183,7 @@ HTVM_SHARED void htvm_scaled_three(int8_t *out, const uint32_t *column, const in
 {
 #if HTVM_DSP_LOOPS
     /* Of the zero point here what it is above the least one, which decides how sums are halved. */
-    htvm_scaled_t now = {bias,   multiplier, shift,   out, apart, 2 * (zero + 128), bias + channels,
-                         column, words,      weights, 0,   0};
-    register htvm_scaled_t *r0 __asm__("r0") = &now;
+    HTVM_RECORD(2 * (zero + 128), 0);
     __asm__ volatile(
         /* As in htvm_scaled_two, but the first step begins with the biases.  Above the record's
          * address: the end of the columns, and where to go on behind the first step. */
@@ -245,9 +247,7 @@ HTVM_SHARED void htvm_scaled_row(int8_t *out, const uint32_t *column, const int8
                                  uint32_t apart, int32_t zero)
 {
 #if HTVM_DSP_LOOPS
-    htvm_scaled_t now = {bias,   multiplier, shift,   out, apart, 2 * zero + 1, bias + channels,
-                         column, words,      weights, 0,   0};
-    register htvm_scaled_t *r0 __asm__("r0") = &now;
+    HTVM_RECORD(2 * zero + 1, 0);
     __asm__ volatile(
         /* Above the record's address: the end of the column, and how far apart pixels are. */
         "push {r0, r7, r9}\n ldrd r2, r3, [r0, #28]\n add r3, r2, r3, lsl #3\n ldr r4, [r0, #16]\n"

@@ -165,26 +165,58 @@ def _some_pixels(
     return Scheduled(overlap_tiles(sch.mod["main"]), note, native=native)
 
 
-def _requantized(
-    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, constants: Constants, how: Depthwise
-) -> Scheduled | None:
-    """Schedule one channel at a time of some pixels, which one call also requantizes.
+def _requantized_there(
+    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, constants: Constants
+) -> tuple[int, int] | None:
+    """Return which parameter has the weights, and the stride, of what one call may also requantize.
 
-    ``None`` unless the filter is 3x3, both strides are 1 or 2, data are NHWC, and each channel has
-    its own filter, bias and factor.
+    ``None`` unless the filter is 3x3, data are NHWC, and each channel has its own filter, bias and
+    factor.
     """
     found = ends_scaled(sch, out)
     if is_nchw(sch, conv) or found is None or found.alike:
         return None
     weights = weights_of(sch, conv, func, constants)
+    filters = [extent(sch, loop) for loop in loops_of(sch, conv)[-3:]]
+    channels = extent(sch, loops_of(sch, out)[-1])
+    if weights is None or filters != [3, 3, 1] or int(func.params[0].ty.shape[-1]) != channels:
+        return None
+    return weights, _stride(sch, conv)
+
+
+def _mark_requantized(sch: s_tir.Schedule, conv: Any, over: Any, start: int, mark: str) -> None:
+    """Compute the sums in a loop, and mark it for one call that also requantizes them.
+
+    Args:
+        sch: the schedule.
+        conv: block of the sums.
+        over: the loop, over channels or groups of them.
+        start: how many loops are around the first one that sets sums to their biases.
+        mark: the value of `SCALED`.
+    """
+    sch.compute_at(conv, over, preserve_unit_loops=True)
+    sums = loops_of(sch, conv)[-7]
+    zero = sch.decompose_reduction(conv, sums)
+    sch.annotate(over, SCALED, mark)
+    sch.annotate(sums, SUMS, 1)
+    sch.annotate(loops_of(sch, zero)[start], START, 1)
+
+
+def _requantized(
+    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, constants: Constants, how: Depthwise
+) -> Scheduled | None:
+    """Schedule one channel at a time of some pixels, which one call also requantizes.
+
+    ``None`` unless both strides are 1 or 2, and as `_requantized_there` says.
+    """
+    found = _requantized_there(sch, conv, out, func, constants)
+    if found is None or found[1] not in (1, 2):
+        return None
+    weights, stride = found
     _, y, x, c = loops_of(sch, out)
     channels, widths = extent(sch, c), [px for px in how.scaled if px <= extent(sch, x)]
-    rows, columns, one = (extent(sch, loop) for loop in loops_of(sch, conv)[-3:])
     shape = [int(size) for size in func.params[0].ty.shape]
-    if weights is None or (rows, columns, one) != (3, 3, 1) or shape[-1] != channels or not widths:
-        return None
-    stride = _stride(sch, conv)
-    if stride not in (1, 2):
+    if not widths:
         return None
     px = _pixels(extent(sch, x), widths)
     farthest = ((px - 1) * stride + 2) * channels
@@ -192,12 +224,7 @@ def _requantized(
         return None
     xb, xi = sch.split(x, [None, px])
     sch.reorder(y, xb, c, xi)
-    sch.compute_at(conv, c, preserve_unit_loops=True)
-    sums = loops_of(sch, conv)[-7]
-    zero = sch.decompose_reduction(conv, sums)
-    sch.annotate(c, SCALED, f"{how.name}:{px}:{stride}")
-    sch.annotate(sums, SUMS, 1)
-    sch.annotate(loops_of(sch, zero)[4], START, 1)
+    _mark_requantized(sch, conv, c, 4, f"{how.name}:{px}:{stride}")
     for loop, name in ((y, "y"), (xb, "xb")):
         name_loop(sch, loop, name)
     note = f"{px} pixels of a channel at a time, requantized there"
@@ -215,19 +242,16 @@ def _in_bands(
 ) -> Scheduled | None:
     """Schedule some rows of all channels, which one call also requantizes.
 
-    ``None`` as for `_requantized`, for channels that are no multiple of a group, if blocks of
-    pixels take fewer cycles, or without room for the rows of the input.
+    ``None`` as `_requantized_there` says, for channels that are no multiple of a group, if blocks
+    of pixels take fewer cycles, or without room for the rows of the input.
     """
-    found, stride = ends_scaled(sch, out), _stride(sch, conv)
-    if is_nchw(sch, conv) or found is None or found.alike or stride not in how.strides:
+    found = _requantized_there(sch, conv, out, func, constants)
+    if found is None or found[1] not in how.strides:
         return None
-    weights = weights_of(sch, conv, func, constants)
+    weights, stride = found
     _, y, x, c = loops_of(sch, out)
     shape = [extent(sch, loop) for loop in (y, x, c)]
-    filters = [extent(sch, loop) for loop in loops_of(sch, conv)[-3:]]
-    if weights is None or filters != [3, 3, 1] or shape[-1] % how.band:
-        return None
-    if int(func.params[0].ty.shape[-1]) != shape[-1]:
+    if shape[-1] % how.band:
         return None
     rows = _band_rows(shape, stride, how, bytes_of(func.params[0]), room)
     if rows is None:
@@ -235,12 +259,7 @@ def _in_bands(
     yb, yi = sch.split(y, [None, rows])
     cb, ci = sch.split(c, [None, how.band])
     sch.reorder(yb, cb, yi, x, ci)
-    sch.compute_at(conv, cb, preserve_unit_loops=True)
-    sums = loops_of(sch, conv)[-7]
-    zero = sch.decompose_reduction(conv, sums)
-    sch.annotate(cb, SCALED, f"{how.name}:{rows}:{stride}")
-    sch.annotate(sums, SUMS, 1)
-    sch.annotate(loops_of(sch, zero)[3], START, 1)
+    _mark_requantized(sch, conv, cb, 3, f"{how.name}:{rows}:{stride}")
     name_loop(sch, yb, "y")
     note = f"bands of {rows} rows, requantized there"
     return Scheduled(overlap_tiles(sch.mod["main"]), note, WeightTaps(weights, 1))
