@@ -191,7 +191,7 @@ def _row_pixels(number: int) -> int:
     def computed(pixels: int) -> tuple[int, int]:
         return -(-number // pixels) * pixels, -pixels
 
-    best = min(range(16, min(number, 64) + 1, 4), key=computed, default=0)
+    best = min(range(16, min(number, 128) + 1, 4), key=computed, default=0)
     return best if best and 8 * computed(best)[0] <= 9 * number else 0
 
 

@@ -65,7 +65,7 @@ def test_kernels_on_a_core_equal_numpy(count, core, tmp_path, compiler):
 @pytest.mark.parametrize(
     ("shape", "filters", "call", "dsp"),
     [
-        ((5, 5, 8, 6), (3, 3), "two_by_two", "scaled_two"),
+        ((5, 5, 8, 6), (3, 3), "two_by_two", "scaled_three"),
         ((5, 1, 8, 8), (3, 1), "one_by_four", "scaled_one"),
         ((5, 1, 8, 6), (3, 1), "one_by_two", "one_by_two"),
         ((9, 7, 1, 4), (3, 4), "two_by_two", "scaled_two"),
@@ -74,7 +74,7 @@ def test_kernels_on_a_core_equal_numpy(count, core, tmp_path, compiler):
 )
 @pytest.mark.parametrize("core", CORES)
 def test_each_block_equals_numpy(core, shape, filters, call, dsp, tmp_path, compiler):
-    """Pixels and channels in pairs; an odd last pixel is computed twice; odd channels alone."""
+    """Pixels and channels in pairs or threes; an odd last pixel twice; odd channels alone."""
     y, x, c, k = shape
     case = conv_case(y, x, c, k, filters, (1, 1), (0, 0, 0, 0), "tflite")
     kind, call = ("dsp", dsp) if core == "cortex_m4" else ("thumb", call)

@@ -87,7 +87,7 @@ def test_rows_of_pixels_of_eight_elements(y, x, k, tmp_path, compiler):
 
 @pytest.mark.parametrize(
     ("pixels", "chosen"),
-    [(12, 0), (16, 16), (17, 0), (45, 24), (20, 20), (27, 0), (48, 48), (2304, 64)],
+    [(12, 0), (16, 16), (17, 0), (45, 24), (20, 20), (27, 0), (48, 48), (2304, 128)],
 )
 def test_pixels_of_a_row(pixels, chosen):
     assert _row_pixels(pixels) == chosen
