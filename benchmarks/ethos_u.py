@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import htvm
+from byoc_dory.soc.ethos_u import vela
+from byoc_dory.soc.ethos_u.core import EthosUCore
+from byoc_dory.soc.ethos_u.lower import networks
 from byoc_dory.verdict import CPU
+from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
 
 TARGETS = (
@@ -45,6 +49,8 @@ class Row:
         cycles: Vela's estimate of all programs.
         commands, weights: bytes of payloads, and of weights with scales and tables.
         arena: bytes of the arena, scratch included.
+        computing: Vela's estimate with memories that are quick enough.
+        traffic: Vela's estimates of accesses, by its name of the memory: cycles, bytes.
     """
 
     network: str
@@ -58,6 +64,8 @@ class Row:
     commands: int
     weights: int
     arena: int
+    computing: int
+    traffic: Mapping[str, tuple[int, int]]
 
 
 def rows(names: Sequence[str], targets: Sequence[str] = TARGETS) -> Iterator[Row]:
@@ -80,6 +88,12 @@ def _row(name: str, source: str, target: str) -> Row:
     kernels = [k for code in compiled.regions.values() for k in code.kernels if k.together]
     constants = [constant for kernel in kernels for constant in kernel.constants]
     commands = [entry for entry in constants if entry.name.endswith("commands")]
+    programs = list(_programs(compiled))
+    traffic: dict[str, tuple[int, int]] = {}
+    for access in (each for made in programs for each in made.traffic):
+        cycles, moved = traffic.get(access.memory, (0, 0))
+        moved += access.read + access.written
+        traffic[access.memory] = cycles + access.cycles, moved
     return Row(
         network=name,
         target=target,
@@ -92,7 +106,19 @@ def _row(name: str, source: str, target: str) -> Row:
         commands=sum(entry.data.nbytes for entry in commands),
         weights=sum(e.data.nbytes for e in constants if e not in commands),
         arena=compiled.program.plan.peak,
+        computing=sum(made.computing for made in programs),
+        traffic={memory: each for memory, each in traffic.items() if each[0]},
     )
+
+
+def _programs(compiled: Compiled) -> Iterator[vela.Compiled]:
+    """Yield what Vela made for a build, which it keeps in this process."""
+    (core,) = compiled.target.accelerators
+    assert isinstance(core, EthosUCore)
+    settings = core.settings(compiled.target.soc, compiled.options.tiling)
+    for region in compiled.partition.regions.values():
+        for network in networks(region.layers, [tensor.name for tensor in region.outputs]):
+            yield vela.compiled(network, settings)
 
 
 def _expected(module: htvm.Module, source: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -122,6 +148,13 @@ def text(found: Sequence[Row]) -> str:
             f"{row.accelerator:>5}{len(row.cpu):>5}{row.programs:>7}{row.cycles:>15,}"
             f"{row.commands:>12,}{row.weights:>11,}{row.arena:>9,}"
         )
+    lines += ["", "of the cycles, computing; each memory's accesses, which run beside it"]
+    for row in found:
+        said = [f"computing {row.computing:,}"]
+        for memory, (cycles, moved) in row.traffic.items():
+            rate = f"{moved / row.cycles:.2f} B a cycle of all"
+            said.append(f"{memory} {cycles:,} for {moved:,} B ({rate})")
+        lines.append(f"{row.network:24}{row.target:22}{'; '.join(said)}")
     for name, operators in dict.fromkeys((row.network, row.cpu) for row in found if row.cpu):
         lines.append(f"{name}, on the CPU: {', '.join(operators)}")
     return "\n".join(lines)

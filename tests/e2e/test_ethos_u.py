@@ -155,6 +155,31 @@ def test_digits_is_equal_and_the_rest_says_why(tmp_path: Path) -> None:
         np.testing.assert_array_equal(module.run(inputs).outputs[0], alone.run(inputs).outputs[0])
 
 
+@pytest.mark.parametrize("target", ["ethos_u55:macs=64,fast=4KiB", "ethos_u65:fast=384KiB"])
+def test_memory_of_its_own(target: str, tmp_path: Path) -> None:
+    """Weights and RAM in DRAM, and SRAM that only the NPU uses: region 2, one for all programs."""
+    module = built(small_network(), tmp_path, target)
+    assert on_cpu(module) == []
+    assert_equal_to_reference(module)
+    source = module.compiled.program.layers_source
+    assert source.count("HTVM_ETHOS_U_FAST;") == 1 and "bases, sizes, 3, NULL)" in source
+    shared = built(small_network(), tmp_path, target.partition(":")[0]).compiled.program
+    assert "HTVM_ETHOS_U_FAST" not in shared.layers_source
+
+
+def test_designs_are_swept(tmp_path: Path) -> None:
+    """Cycles are Vela's, outputs the model's."""
+    path = tmp_path / "network.tflite"
+    path.write_bytes(small_network().file())
+    grid = {"macs": (32, 256), "clock": (100, 500), "sram": ("16KiB",)}
+    rows = htvm.sweep(path, "ethos_u55", grid, jobs=1).rows
+    assert [row.status for row in rows] == ["ok"] * 4 and all(row.exact for row in rows)
+    found = {row.target: row for row in rows}
+    few, many = (found[f"ethos_u55:macs={n},clock=500,sram=16KiB"] for n in (32, 256))
+    assert few.cycles is not None and many.cycles is not None and few.cycles > many.cycles
+    assert few.ms == pytest.approx(few.cycles / 500e3)
+
+
 def test_an_explanation_keeps_cycles_and_instructions_apart() -> None:
     """The NPU's cycles are Vela's, the core's own are instructions: there is no sum of both."""
     module = htvm.build("zoo:digits", target="ethos_u55", platform="host")

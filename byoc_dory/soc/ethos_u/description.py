@@ -29,6 +29,9 @@ CLOCK_MHZ = 500
 _SRAM = {"EthosU55": (1.0, 32, 32, 32, 4, 4), "EthosU65": (1.0, 32, 32, 32, 8, 8)}
 _FLASH_HZ = {"EthosU55": 62_500_000, "EthosU65": 31_250_000}
 _FLASH = (128, 64, 0, 2, 0)
+# Of "Ethos_U65_Mid_End", also beside a U55, for which Vela has no configuration with DRAM.
+_DRAM_HZ = 234_375_000
+_DRAM = (128, 500, 250, 12, 6)
 
 # The address of Corstone-300's register block, as Arm's application note AN547 and QEMU have it.
 REGISTERS = 0x4810_2000
@@ -70,19 +73,29 @@ PARAMETERS = (
         high=64 << 20,
         step=16,
     ),
+    Parameter(
+        "fast",
+        0,
+        "SRAM that only the NPU uses, beside RAM and weights in DRAM; 0: RAM is SRAM, shared",
+        unit="B",
+        low=0,
+        high=4 << 20,
+        step=16,
+    ),
 )
 
 
-def _memories(architecture: str, clock_hz: int) -> Memories:
+def _memories(architecture: str, clock_hz: int, fast: int) -> Memories:
     """Return the memories of Vela's configuration beside an accelerator with another clock.
 
-    Assumed: SRAM has the accelerator's clock, and flash stays as fast as it is.
+    Assumed: SRAM has the accelerator's clock, and the other memory stays as fast as it is.
     """
-    flash_clock = min(1.0, _FLASH_HZ[architecture] / clock_hz)
-    return Memories(clock_hz, sram=_SRAM[architecture], flash=(flash_clock, *_FLASH))
+    other_hz, numbers = (_DRAM_HZ, _DRAM) if fast else (_FLASH_HZ[architecture], _FLASH)
+    other = (min(1.0, other_hz / clock_hz), *numbers)
+    return Memories(clock_hz, _SRAM[architecture], other, fast)
 
 
-def _accelerator(architecture: str, macs: int, clock_hz: int) -> EthosU:
+def _accelerator(architecture: str, macs: int, clock_hz: int, fast: int = 0) -> EthosU:
     name = f"ethos_{architecture.removeprefix('Ethos').lower()}"
     return EthosU(
         name=name,
@@ -93,12 +106,12 @@ def _accelerator(architecture: str, macs: int, clock_hz: int) -> EthosU:
         architecture=architecture,
         macs=macs,
         shram=SHRAM[macs],
-        memories=_memories(architecture, clock_hz),
+        memories=_memories(architecture, clock_hz, fast),
         element_cycles=1,  # assumed: only for comparing cores before Vela is asked
     )
 
 
-def design(*, board: str, macs: int, clock: int, sram: int) -> Soc:
+def design(*, board: str, macs: int, clock: int, sram: int, fast: int) -> Soc:
     """Return the SoC with these parameters (`PARAMETERS`).
 
     The U65 has 256 multiply-accumulates per cycle; with another number there is only a U55.
@@ -107,15 +120,15 @@ def design(*, board: str, macs: int, clock: int, sram: int) -> Soc:
         TargetError: the board has no Ethos-U, or other numbers than those given.
     """
     if board != NONE:
-        return _of_board(board_called(board), macs, clock, sram)
+        return _of_board(board_called(board), macs, clock, sram, fast)
     macs, clock_hz = macs or U65_MACS, (clock or CLOCK_MHZ) * 1_000_000
-    u55 = _accelerator("EthosU55", macs, clock_hz)
-    u65 = (_accelerator("EthosU65", macs, clock_hz),) if macs == U65_MACS else ()
-    soc = _soc(ARM_CORES["cortex_m55"], clock_hz, (u55, *u65))
+    kinds = ("EthosU55", "EthosU65") if macs == U65_MACS else ("EthosU55",)
+    accelerators = tuple(_accelerator(kind, macs, clock_hz, fast) for kind in kinds)
+    soc = _soc(ARM_CORES["cortex_m55"], clock_hz, accelerators)
     return soc.resized("L2", sram) if sram else soc
 
 
-def _of_board(board: Board, macs: int, clock: int, sram: int) -> Soc:
+def _of_board(board: Board, macs: int, clock: int, sram: int, fast: int) -> Soc:
     """Return the SoC of a board, at its NPU's clock or a lower one."""
     where, known = f"board {board.name!r}", {"ethos_u55": "EthosU55", "ethos_u65": "EthosU65"}
     if board.npu not in known:
@@ -126,7 +139,8 @@ def _of_board(board: Board, macs: int, clock: int, sram: int) -> Soc:
             where=where,
             hint=f"MACs are one of {', '.join(map(str, SHRAM))}, the core {', '.join(ARM_CORES)}",
         )
-    for name, given, there in (("macs", macs, board.npu_macs), ("sram", sram, board.ram.size)):
+    there_is = {"macs": board.npu_macs, "sram": board.ram.size, "fast": 0}
+    for (name, there), given in zip(there_is.items(), (macs, sram, fast), strict=True):
         if given not in (0, there):
             raise TargetError(
                 f"{name} is {there} on the board, not {given}",

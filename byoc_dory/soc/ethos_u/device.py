@@ -84,15 +84,18 @@ class Device:
             flat = np.asarray(array, order="C").reshape(-1).view(np.uint8)
             scratch[place.offset : place.offset + flat.size] = flat
             ranges[1 + number] = _Range(_SCRATCH, place.offset, flat.size)
-        workspace = _aligned(np.zeros(_WORKSPACE + (weights.size + scratch.size) // 8, np.uint8))
-        base = (ctypes.c_void_p * 2)(weights.ctypes.data, scratch.ctypes.data)
-        sizes = (ctypes.c_size_t * 2)(weights.size, scratch.size)
+        fast = _aligned(np.zeros(max(made.fast, _ALIGNMENT), np.uint8))
+        regions = (weights, scratch, fast)[: 3 if made.fast else 2]
+        room = _WORKSPACE + sum(region.size for region in regions) // 8
+        workspace = _aligned(np.zeros(room, np.uint8))
+        base = (ctypes.c_void_p * 3)(*(region.ctypes.data for region in regions))
+        sizes = (ctypes.c_size_t * 3)(*(region.size for region in regions))
         call = _Call(
             payload=payload.ctypes.data,
             payload_bytes=payload.size,
             base=base,
             bytes=sizes,
-            regions=2,
+            regions=len(regions),
             checked=True,
             constant=1 << _WEIGHTS,
             written=ranges,

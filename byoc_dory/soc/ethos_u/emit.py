@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import numpy as np
@@ -50,20 +50,37 @@ class EthosUEmitter:
         settings = self.core.settings(self.soc, options)
         limit = self.core.budget(self.soc, options)
         kernels, buffers, staying = [], [], []
-        peak = cycles = 0
+        peak = cycles = fast = 0
+        fast_name = ""
         for network in networks(region.layers, results):
             made = compiled(network, settings)
             if made.scratch > limit:
                 raise self._too_small(region, network, options, made.scratch, limit)
+            if made.fast > settings.memories.fast:
+                raise TilingError(
+                    f"{region.name} needs {made.fast} B of the NPU's own SRAM, there are "
+                    f"{settings.memories.fast} B",
+                    where=f"layer '{network.layers[-1].name}'",
+                    hint=f"give fast={round_up(made.fast, _ALIGNMENT)}, or leave layers to the CPU",
+                    limit=settings.memories.fast,
+                    smallest=made.fast,
+                )
             name = network.layers[-1].name
             # Lines of a cache, from the first one in the buffer on, which begins at _ALIGNMENT.
             lines = round_up(max(made.scratch, _ALIGNMENT), _LINE)
             buffer = Buffer(f"{name}.scratch", lines + _LINE - _ALIGNMENT)
-            kernels.append(self._kernel(network, made, symbol(name), buffer.name))
+            own = symbol(name)
+            fast_name = fast_name or part_name(own, "fast")
+            kernels.append(self._kernel(network, made, own, buffer.name, fast_name))
             buffers.append(buffer)
             outputs = {tensor.name for tensor in network.outputs}
             staying += [e.output.name for e in network.layers if e.output.name not in outputs]
             peak, cycles = max(peak, made.scratch), cycles + made.cycles
+            fast = max(fast, made.fast)
+        if fast:
+            kernels[0] = replace(
+                kernels[0], source=_fast_memory(fast_name, fast) + kernels[0].source
+            )
         plan = RegionPlan(
             layers=tuple(self._plan(layer, options) for layer in region.layers),
             resident=tuple(staying),
@@ -94,7 +111,9 @@ class EthosUEmitter:
             smallest=least,
         )
 
-    def _kernel(self, network: Network, made: Compiled, symbol: str, scratch: str) -> Kernel:
+    def _kernel(
+        self, network: Network, made: Compiled, symbol: str, scratch: str, fast: str
+    ) -> Kernel:
         payload, weights = part_name(symbol, "commands"), part_name(symbol, "weights")
         first, last = network.layers[0].name, network.layers[-1].name
         what = first if first == last else f"{first} to {last}"
@@ -117,6 +136,8 @@ class EthosUEmitter:
             weights=weights,
             weights_bytes=len(made.weights) or _ALIGNMENT,
             scratch_bytes=made.scratch,
+            fast=fast if made.fast else "",
+            fast_bytes=made.fast,
             head=len(head),
             tag=", ".join(f"0x{byte:02X}" for byte in tag),
             inputs=list(zip(given, made.inputs, strict=True)),
@@ -150,9 +171,22 @@ class EthosUEmitter:
         )
 
 
+def _fast_memory(name: str, size: int) -> str:
+    """Return the definition of the accelerator's own SRAM, which a region's programs share.
+
+    Arm's driver takes the memory that it was registered with instead, if there is one.
+    """
+    return (
+        "#ifndef HTVM_ETHOS_U_FAST\n"
+        "#define HTVM_ETHOS_U_FAST /* places it in SRAM that the accelerator alone uses */\n"
+        "#endif\n"
+        f"static _Alignas({_ALIGNMENT}) int8_t {name}[{size}] HTVM_ETHOS_U_FAST;\n\n"
+    )
+
+
 def _tag(made: Compiled) -> bytes:
     """Return four bytes that tell a program from others: of all that must belong together."""
-    places = repr((made.scratch, made.inputs, made.outputs)).encode()
+    places = repr((made.scratch, made.fast, made.inputs, made.outputs)).encode()
     return sha256(made.payload + made.weights + places).digest()[:4]
 
 

@@ -25,14 +25,25 @@ def answer(made: Any) -> tuple[dict[str, Any], bytes]:
     fields = {
         "payload": len(payload),
         "scratch": int(made.scratch.size),
+        "fast": int(made.scratch_fast.size),
         "inputs": [[int(each.address), int(each.size)] for each in made.inputs],
         "outputs": [[int(each.address), int(each.size)] for each in made.outputs],
         "cycles": int(report.totalCycles),
-        "memories": {key: int(each.totalAccessCycles) for key, each in report.memories.items()},
+        "computing": int(report.npuCycles),
+        "memories": [_traffic(key, each) for key, each in report.memories.items()],
         "operators": int(report.npuOps),
         "rows": [[str(row[name]), int(row[cycles])] for row in performance.data],
     }
     return fields, payload + weights
+
+
+def _traffic(name: str, memory: Any) -> list[Any]:
+    kinds = memory.accesses.values()
+    read, written = (sum(int(getattr(each, way)) for each in kinds) for way in _WAYS)
+    return [name, int(memory.totalAccessCycles), read, written]
+
+
+_WAYS = ("bytesRead", "bytesWritten")
 
 
 def main() -> None:

@@ -35,13 +35,17 @@ class Memories:
 
     Attributes:
         core_clock: clock of the accelerator in Hz.
-        sram, flash: of each, clock as a part of the accelerator's, bytes of a burst, cycles of
-            latency of reads and writes, and the most reads and writes that are under way.
+        sram, other: of SRAM, and of the memory with the weights: clock as a part of the
+            accelerator's, bytes of a burst, cycles of latency of reads and writes, and the most
+            reads and writes that are under way.
+        fast: bytes of SRAM that only the accelerator uses; what is between layers is then in the
+            other memory, DRAM.  0: SRAM has all of that, and the other memory is flash.
     """
 
     core_clock: int
     sram: tuple[float, int, int, int, int, int]
-    flash: tuple[float, int, int, int, int, int]
+    other: tuple[float, int, int, int, int, int]
+    fast: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,16 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Traffic:
+    """Estimated accesses of a memory: Vela's name of it, their cycles, bytes read and written."""
+
+    memory: str
+    cycles: int
+    read: int
+    written: int
+
+
+@dataclass(frozen=True)
 class Compiled:
     """What Vela made of a network.
 
@@ -60,9 +74,11 @@ class Compiled:
         payload: the driver's actions and the command stream.
         weights: weights, scales and tables, region 0.
         scratch: bytes of the memory between layers, region 1.
+        fast: bytes of SRAM that only the accelerator uses, region 2.
         inputs, outputs: where the network's tensors are in it, in its order.
         cycles: estimated cycles of the accelerator, memories included.
-        memory_cycles: estimated cycles of accesses, by Vela's name of the memory.
+        computing: those that it would take with memories that are quick enough.
+        traffic: estimated accesses of each memory.
         operators: number of operators that the accelerator executes.
         layer_cycles: estimated cycles of each layer, by number, where tensors are named after them.
     """
@@ -70,10 +86,12 @@ class Compiled:
     payload: bytes
     weights: bytes
     scratch: int
+    fast: int
     inputs: tuple[Place, ...]
     outputs: tuple[Place, ...]
     cycles: int
-    memory_cycles: tuple[tuple[str, int], ...]
+    computing: int
+    traffic: tuple[Traffic, ...]
     operators: int
     layer_cycles: tuple[tuple[int, int], ...] = ()
 
@@ -166,10 +184,12 @@ def _compiled(format_: str, content: bytes, settings: Settings, last: str) -> Co
         payload=bytes_[: made["payload"]],
         weights=bytes_[made["payload"] :],
         scratch=made["scratch"],
+        fast=made["fast"],
         inputs=tuple(Place(*place) for place in made["inputs"]),
         outputs=tuple(Place(*place) for place in made["outputs"]),
         cycles=made["cycles"],
-        memory_cycles=tuple(sorted(made["memories"].items())),
+        computing=made["computing"],
+        traffic=tuple(Traffic(*each) for each in sorted(made["memories"])),
         operators=made["operators"],
         layer_cycles=_layer_cycles(made["rows"]),
     )
@@ -203,8 +223,9 @@ def clear() -> None:
 
 
 def _options(settings: Settings) -> str:
-    limit = f"arena_size_limit={settings.scratch_limit}\n" if settings.scratch_limit else ""
-    goal = "Performance" if settings.scratch_limit else "Size"
+    size = settings.memories.fast or settings.scratch_limit
+    limit = f"arena_size_limit={size}\n" if size else ""
+    goal = "Performance" if size else "Size"
     return (
         "[compiler]\nenable_db=true\noutput_format=Raw\ncop_format=COP1\n"
         f"[scheduler]\noptimize={goal}\n{limit}cpu_tensor_alignment=16\n"
@@ -224,6 +245,7 @@ _MEMORY_FIELDS = (
 def _system(settings: Settings) -> str:
     """Return the text that describes the system to Vela."""
     memories = settings.memories
+    other, arena = ("Dram", "Axi1") if memories.fast else ("OffChipFlash", "Axi0")
     lines = [
         "[architecture]",
         f"macs={settings.macs}",
@@ -234,14 +256,14 @@ def _system(settings: Settings) -> str:
         "[System_Config.htvm]",
         f"core_clock={memories.core_clock}",
         "axi0_port=Sram",
-        "axi1_port=OffChipFlash",
+        f"axi1_port={other}",
     ]
-    for name, numbers in (("Sram", memories.sram), ("OffChipFlash", memories.flash)):
+    for name, numbers in (("Sram", memories.sram), (other, memories.other)):
         lines += [f"{name}_{f}={n}" for f, n in zip(_MEMORY_FIELDS, numbers, strict=True)]
     lines += [
         "[Memory_Mode.htvm]",
         "const_mem_area=Axi1",
-        "arena_mem_area=Axi0",
+        f"arena_mem_area={arena}",
         "cache_mem_area=Axi0",
     ]
     return "\n".join(lines) + "\n"

@@ -147,7 +147,7 @@ class Designs(Shown):
             ),
             (Column("cycles", number=True), lambda row: row.cycles or 0),
             (Column("ms", number=True), lambda row: f"{row.ms or 0:.3f}"),
-            (Column("moved bytes", number=True, spare=True), lambda row: row.moved_bytes or 0),
+            (Column("moved bytes", number=True, spare=True), lambda row: row.moved_bytes or None),
             (Column("outputs"), lambda row: "exact" if row.exact else "WRONG"),
         )
         parts = [text(table, width)]

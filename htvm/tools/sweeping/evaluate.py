@@ -107,7 +107,11 @@ def _evaluator(digest: str, hidden: _Hidden) -> Builds | Quick:
 
 
 class Builds:
-    """Executes designs by building firmware for each; works for every target."""
+    """Executes designs by building firmware for each; works for every target.
+
+    Beside a core whose cycles are not simulated, accelerators' predicted cycles count alone, and
+    the network is executed natively, with the models of the devices.
+    """
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -116,13 +120,15 @@ class Builds:
 
     def row(self, task: Task, target: Target, row: Row) -> Row:
         """Build, run and compare with the reference."""
-        from htvm.firmware.build import build_rv32
+        from htvm.firmware.build import build_host, build_rv32
         from htvm.module import Module
         from htvm.pipeline import compile_model
 
         model = self._model(task.model)
         compiled = compile_model(model, target, self._job.options)
-        module = Module(compiled, "rv32", build_rv32(compiled.program, target.soc))
+        simulated = target.soc.host.platform == "rv32" or not target.accelerators
+        built = (build_rv32 if simulated else build_host)(compiled.program, target.soc)
+        module = Module(compiled, "rv32" if simulated else "host", built)
         inputs = seeded_inputs(model.inputs, self._job.seed)
         result = module.run(inputs)
         expected = self._reference(task.model, module, inputs)
@@ -131,13 +137,18 @@ class Builds:
             (layer.l2_read or 0) + (layer.l2_written or 0) + (layer.l2_weights or 0)
             for layer in layers
         )
+        cycles, ms = result.cycles, result.latency_ms
+        if not simulated:
+            steps = [step for step in compiled.program.steps if step.kind == "layer"]
+            cycles = sum(step.predicted_cycles for step in steps)
+            ms = target.soc.cycles_to_ms(cycles)
         return replace(
             row,
             exact=all(map(np.array_equal, result.outputs, expected)),
-            cycles=result.cycles,
-            ms=result.latency_ms,
+            cycles=cycles,
+            ms=ms,
             macs=sum(layer.macs for layer in layers),
-            moved_bytes=moved,
+            moved_bytes=moved if simulated else None,
         )
 
     def _model(self, number: int) -> Model:

@@ -104,10 +104,11 @@ class Row:
         status: ``"ok"``; ``"infeasible"`` if a memory is too small or parameters contradict each
             other; ``"failed"`` for anything else.
         exact: whether every output element equals the reference.
-        cycles: simulated cycles of one inference.
+        cycles: simulated cycles of one inference; beside a core whose cycles are not simulated,
+            those that accelerators are predicted to take, without the core's work.
         ms: the same in milliseconds at the SoC's clock.
         macs: multiply-accumulates of one inference.
-        moved_bytes: bytes that layers and kernels read from L2 and wrote to it.
+        moved_bytes: bytes that layers and kernels read from L2 and wrote to it; None if unknown.
         reason, where, levers: of an error: what is wrong, where, and what would help.
         limit, demand, smallest: of a memory that is too small: its size, the bytes that the whole
             would need, and those that the smallest tile needs.
