@@ -18,8 +18,9 @@ import numpy as np
 from benchmarks.boards import FILES
 from benchmarks.tflm.compilers import Kit, kit_of
 from benchmarks.tflm.firmware import Sources
-from benchmarks.tflm.run import Counted, Layer, Network, ours, theirs
+from benchmarks.tflm.run import Counted, Layer, Network, compiled_of, ours, theirs
 from byoc_dory.soc.registry import resolve
+from htvm.tools.facts.report import recipe_of
 
 __all__ = ["FAST", "OURS", "Cell", "Store", "cells", "data_of", "network_of", "results_of"]
 
@@ -27,6 +28,7 @@ OURS, FAST = "this project", "CMSIS-NN"
 _ASSEMBLY = "CMSIS_NN_USE_REQUANTIZE_INLINE_ASSEMBLY"
 _WITHOUT_SMULL = ("cortex_m0plus",)
 _ROOT = Path(__file__).parents[2]
+_COUNTER = ("htvm/firmware", "htvm/sim", "runtime_c", "byoc_dory/soc/boards/cores.json")
 _log = logging.getLogger(__name__)
 
 
@@ -144,10 +146,15 @@ class Store:
     def _objects(self) -> Path:
         return self._folder / "objects"
 
+    def _program(self, cell: Cell) -> str:
+        """Return what our figures are made of: the C of a network, and what counts it."""
+        compiled = compiled_of(self._network(cell.network).path, cell.core)
+        return recipe_of(compiled, "host").program_sha256 + _counter()
+
     def _digest(self, cell: Cell) -> str:
         """Return a digest of what a cell is made of."""
         compiler = _kit(cell.compiler, cell.level, cell.core).compiler
-        parts = _code() if cell.by == OURS else repr(self.versions)
+        parts = self._program(cell) if cell.by == OURS else repr(self.versions)
         return hashlib.sha256(f"{compiler.name} {parts}".encode()).hexdigest()[:20]
 
 
@@ -157,11 +164,11 @@ def _kit(compiler: str, level: str, core: str) -> Kit:
 
 
 @lru_cache(maxsize=1)
-def _code() -> str:
-    """Return a digest of everything that our figures are made of."""
+def _counter() -> str:
+    """Return a digest of what builds, runs and counts a program of ours."""
     found = hashlib.sha256(Path(__file__).with_name("run.py").read_bytes())
-    for package in ("htvm", "byoc_dory", "patterns", "runtime_c"):
-        for path in sorted((_ROOT / package).rglob("*")):
+    for folder in _COUNTER:
+        for path in sorted([_ROOT / folder, *(_ROOT / folder).rglob("*")]):
             if path.is_file() and "__pycache__" not in path.parts:
                 found.update(path.relative_to(_ROOT).as_posix().encode() + path.read_bytes())
     return found.hexdigest()

@@ -27,7 +27,7 @@ from htvm.sim.qemu import run_qemu
 from htvm.sim.runner import outcome, run
 from htvm.sim.thumb import Executed, estimate
 
-__all__ = ["Counted", "Layer", "Network", "Span", "of_operators", "ours", "theirs"]
+__all__ = ["Counted", "Layer", "Network", "Span", "compiled_of", "of_operators", "ours", "theirs"]
 
 _INVOKE = "_ZN6tflite21MicroInterpreterGraph14InvokeSubgraphEi"
 _KERNEL = "EP13TfLiteContextP10TfLiteNode"
@@ -119,8 +119,9 @@ class Counted:
         return self.arena + self.variables + self.stack
 
 
-@lru_cache(maxsize=8)
-def _compiled(path: Path, core: str) -> Compiled:
+@lru_cache(maxsize=32)
+def compiled_of(path: Path, core: str) -> Compiled:
+    """Return a file compiled for a core; each once."""
     return Compiled(htvm.load(path), core, BuildOptions()).finish()
 
 
@@ -136,7 +137,7 @@ def ours(network: Network, core: str, kit: Kit) -> Counted:
         SimulationError: the firmware failed.
         ToolchainError: it cannot be built.
     """
-    compiled = _compiled(network.path, core)
+    compiled = compiled_of(network.path, core)
     soc = compiled.target.soc
     make = build_arm if soc.host.platform == "arm" else build_qemu
     built = make(compiled.program, soc, kit.compiler)

@@ -152,13 +152,14 @@ def test_what_is_known_is_not_measured_again(
         return RESULTS[one]
 
     monkeypatch.setattr(cells_module, "_measured", measure)
+    monkeypatch.setattr(Store, "_program", lambda *_cell: "as before")
     sources = Sources(*[tmp_path] * 4, versions=("tflm 1",))
     for _ in range(2):
         store = Store(tmp_path, sources, lambda name: Network(name, tmp_path, None, None))
         assert store.measure(cell(OURS, "zig:-O2")) == RESULTS[cell(OURS, "zig:-O2")]
         store.measure(cell(FAST, "zig:-O2"))
     assert len(measured) == 2
-    monkeypatch.setattr(cells_module, "_code", lambda: "changed")
+    monkeypatch.setattr(Store, "_program", lambda *_cell: "changed")
     store = Store(tmp_path, sources, lambda name: Network(name, tmp_path, None, None))
     store.measure(cell(OURS, "zig:-O2"))
     assert store.is_known(cell(OURS, "zig:-O2")) and not store.is_known(cell(OURS))
