@@ -250,7 +250,8 @@ class CoreKernels:
         lanes: how many elements element-wise loops compute at once (`htvm.aot.lanes`): exactly
             four, or up to more; 0: they do not.
         pools: channels of a pool's window whose sums ``htvm_pool_sums`` adds at once; 0: one, in C.
-        large: whether `htvm_scale` takes sums below 3 * 2^29, and divides by up to 2^31.
+        large: whether `htvm_scale` takes sums below 3 * 2^29, and divides by up to 2^31; the header
+            also has `htvm_scale_least` then.
     """
 
     products: tuple[Products, ...]

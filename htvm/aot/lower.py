@@ -23,6 +23,7 @@ from htvm.aot.calls import call_intrinsics
 from htvm.aot.lanes import call_mac
 from htvm.aot.loops import bytes_of, elements_of, substituted
 from htvm.aot.overlay import Overlay, overlays
+from htvm.aot.rescale import call_least
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -122,6 +123,8 @@ def lower(
         found = overlays(func, len(names) - outputs) if over else ()
         if core.header:
             func = call_mac(call_intrinsics(func, core))
+        if core.large:
+            func = call_least(func)
         func = _without_single_turns(func)
         passes = tvm.transform.Sequential(_to_intrinsics(unroll, _has_conditions(func)))
         lowered = passes(tvm.IRModule({symbol: func}))[symbol]

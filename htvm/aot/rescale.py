@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import tvm
+import tvm_ffi
 from tvm import tirx
 from tvm.ir import StringImm, TensorLoad
 from tvm.tirx.stmt import BufferStore
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tvm import s_tir
+    from tvm.tirx import PrimFunc
 
 _CLIP = "htvm_clip"
+LEAST = -128
 _SHIFTS = {RESCALE: "int8", SCALE: "uint8"}
 
 
@@ -119,11 +122,36 @@ def rescaled_loops(loop: Any) -> tuple[Sequence[Any], Rescaling] | None:
     return None if found is None else (loops, found)
 
 
+def call_least(func: PrimFunc) -> PrimFunc:
+    """Replace requantizations whose zero point is the least result, -128, by calls.
+
+    Sums that are not positive become -128 there, as behind a ReLU, whatever their factors.
+    """
+
+    def visit(cast: Any) -> Any:
+        clipped = _limited(cast.value) if str(cast.ty.dtype) == "int8" else None
+        if clipped is None or not all(isinstance(each, tirx.IntImm) for each in clipped[1:]):
+            return cast
+        moved, low, high = clipped
+        if not isinstance(moved, (tirx.Add, tirx.Sub)):
+            return cast
+        scaled, zero = _called(moved.a, SCALE), LEAST if isinstance(moved, tirx.Add) else -LEAST
+        if scaled is None or int(low) != LEAST or not _is_number(moved.b, zero):
+            return cast
+        return tirx.Cast("int8", tirx.call_extern("int32", f"{SCALE}_least", *scaled, high))
+
+    return func.with_body(tvm_ffi.structural_map(func.body, (tirx.Cast, visit)))
+
+
 def _limited(value: Any) -> Sequence[Any] | None:
     """Return what is limited, and both limits; ``None`` if nothing is."""
     if isinstance(value, tirx.Max) and isinstance(value.a, tirx.Min):
         return value.a.a, value.b, value.a.b
     return _called(value, _CLIP)
+
+
+def _is_number(value: Any, number: int) -> bool:
+    return isinstance(value, tirx.IntImm) and int(value) == number
 
 
 def _called(value: Any, name: str) -> Sequence[Any] | None:

@@ -101,6 +101,21 @@ HTVM_INLINE int32_t htvm_clip(int32_t value, int32_t low, int32_t high)
     return htvm_min(htvm_max(value, low), high);
 }
 
+/* Returns htvm_scale's result less 128, limited to -128..high.  Without long products of words, it pays
+ * to ask first whether that is -128, as for half of the sums in front of a ReLU. */
+HTVM_INLINE int32_t htvm_scale_least(int32_t sum, uint32_t doubled, uint32_t shift, int32_t high)
+{
+#if HTVM_THUMB
+    int32_t made = -128;
+    if (sum > 0) {
+        made += ((htvm_high_product(sum, doubled) >> (shift - 2u)) + 1) >> 1;
+    }
+    return htvm_min(made, high);
+#else
+    return htvm_clip(htvm_scale(sum, doubled, shift) - 128, -128, high);
+#endif
+}
+
 #include "htvm_band.h"
 #include "htvm_depthwise.h"
 #include "htvm_nines.h"

@@ -216,12 +216,12 @@ def test_other_requantizations_stay_as_they_were(scheme):
         assert "htvm_scaled_" not in source and "htvm_depthwise_" not in source
 
 
-def large_case(clip=(-128, 127)):
+def large_case(clip=(-128, 127), zero=3):
     """Sums up to 2**30 and more, divided by up to 2**31; a channel whose factor is 0."""
     rng = np.random.default_rng(0)
     weight, data = int8(rng, 4, 8, 1, 1), int8(rng, 3, 4, 8)
     bias = np.array([2**30, -(2**30), 2**30 + 2**28, 5], "int32")
-    requant = TfliteRequant((2**31 - 1, 2**30, 3 * 2**29, 0), (-31, -24, -29, 0), 3)
+    requant = TfliteRequant((2**31 - 1, 2**30, 3 * 2**29, 0), (-31, -24, -29, 0), zero)
     acc = reference.conv2d(data, weight, bias, (1, 1), NO_PADDING, 0, 1)
     op = conv2d_of(weight, bias, Window((1, 1), NO_PADDING, (1, 1), 1, "NHWC"), requant, clip)
     shape = (1, *data.shape)
@@ -239,6 +239,16 @@ def test_large_sums(core, tmp_path, compiler):
 def test_large_sums_natively(tmp_path, compiler):
     check_natively(large_case(), tmp_path, compiler)
     check_natively(large_case((0, 100)), tmp_path, compiler)
+    check_natively(large_case((-128, 100), -128), tmp_path, compiler)
+
+
+@pytest.mark.parametrize("core", ["cortex_m0plus", "cortex_m3"])
+@pytest.mark.parametrize("large", [False, True])
+def test_the_least_zero_point_without_long_products(large, core, tmp_path, compiler):
+    """Sums that are not positive are -128 before they are multiplied."""
+    case = conv_case(4, 5, 12, 6, (1, 1), (1, 1), NO_PADDING, "tflite", zero=-128)
+    case = large_case((-128, 100), -128) if large else case
+    check_on_the_core(case, "htvm_scale_least", tmp_path, compiler, core)
 
 
 def test_a_store_of_another_form_has_no_parts():
