@@ -21,6 +21,7 @@ class Peer:
         note: what to know of its figures.
         pre: whether there are only preliminary versions.
         dependencies: whether to install what the packages need, too.
+        program: a program that no package index has, and must be on the path.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Peer:
     note: str = ""
     pre: bool = False
     dependencies: bool = True
+    program: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ class Answer:
         size_of: what the sizes are of, e.g. "RV32IMC object, -Os".
         compile_seconds: time to make it, in seconds.
         host_seconds: time of one inference on this machine, one thread, the median of several.
+        entry: function of ``network.c``, which the probe leaves in its folder, that computes the
+            network on any core, given the addresses of input and output.
+        core_instructions, core_flash, core_ram: of one inference on an emulated Cortex-M4
+            (`benchmarks.peers.on_core`), and bytes.
     """
 
     reads: bool
@@ -83,6 +89,10 @@ class Answer:
     size_of: str = ""
     compile_seconds: float | None = None
     host_seconds: float | None = None
+    entry: str = ""
+    core_instructions: int | None = None
+    core_flash: int | None = None
+    core_ram: int | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,8 +26,10 @@ def python_of(peer: Peer, folder: Path) -> Path:
         folder: holds all environments.
 
     Raises:
-        InstallError: an installation failed.
+        InstallError: an installation failed, or a program is not there.
     """
+    if peer.program and shutil.which(peer.program) is None:
+        raise InstallError(f"there is no program {peer.program}")
     if not peer.packages:
         return Path(sys.executable)
     home = folder / peer.name

@@ -71,6 +71,15 @@ PEERS = (
         note="sizes of its C compiled for RV32IMC with -Os, without a runtime",
     ),
     Peer(
+        "onnx2c",
+        "onnx2c",
+        (),
+        ("onnx",),
+        "C for any compiler",
+        note="in floats, with constants in flash; not in the package index: the program `onnx2c`",
+        program="onnx2c",
+    ),
+    Peer(
         "helia",
         "heliaAOT",
         ("helia-aot==1.1.0",),

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from benchmarks.peers import on_core
 from benchmarks.peers.answer import Answer, Case, Peer, Survey
 from benchmarks.peers.environments import InstallError, python_of
+from htvm.errors import HtvmError
 
 __all__ = ["surveyed"]
 
 PROBES = Path(__file__).parent / "probes"
 ROOT = PROBES.parents[2]
 _LIMIT_SECONDS = 900
+_VERSION = re.compile(r"\b(?:\d+\.\d[\w.]*|[0-9a-f]{7,})\b")
 
 
 def surveyed(
@@ -62,11 +66,34 @@ def _answer(peer: Peer, case: Case, python: Path) -> Answer:
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return Answer(False, f"no end after {_LIMIT_SECONDS} s")
-    lines = done.stdout.strip().splitlines()
+        lines = done.stdout.strip().splitlines()
+        try:
+            answer = Answer(**json.loads(lines[-1]))
+        except (IndexError, ValueError, TypeError):
+            return Answer(False, f"ended with {done.returncode}: {done.stderr.strip()[-120:]}")
+        return _with_core(answer, peer, case, Path(folder))
+
+
+def _with_core(answer: Answer, peer: Peer, case: Case, folder: Path) -> Answer:
+    """Return an answer with what its program takes on a core, if it has one for any."""
+    if not (answer.entry or (peer.name == "htvm" and answer.reads)):
+        return answer
     try:
-        return Answer(**json.loads(lines[-1]))
-    except (IndexError, ValueError, TypeError):
-        return Answer(False, f"ended with {done.returncode}: {done.stderr.strip()[-120:]}")
+        source = folder / "network.c"
+        found = (
+            on_core.of_source(source, answer.entry, case) if answer.entry else on_core.ours(case)
+        )
+    except HtvmError as error:
+        said = f"not run on the M4: {error.what}"
+        return replace(answer, reason="; ".join(filter(None, (answer.reason, said))))
+    differs = "" if found.equal else "its output on the M4 differs"
+    return replace(
+        answer,
+        core_instructions=found.instructions,
+        core_flash=found.flash,
+        core_ram=found.ram,
+        reason="; ".join(filter(None, (answer.reason, differs))),
+    )
 
 
 def _compiler() -> list[str]:
@@ -76,6 +103,9 @@ def _compiler() -> list[str]:
 
 def _versions(peer: Peer, python: Path) -> tuple[str, ...]:
     """Return name and version of what was installed, or of what this process uses."""
+    if peer.program:
+        said = subprocess.run([peer.program, "--version"], capture_output=True, text=True).stdout
+        return tuple(f"{peer.program} {found}" for found in _VERSION.findall(said)[:1])
     names = [package.split("==")[0] for package in peer.packages]
     names = [name for name in names if name not in ("numpy", "onnx", "pyelftools", "six")]
     names = names or {"htvm": ["htvm"], "tvm": ["apache-tvm"]}.get(peer.name, [])

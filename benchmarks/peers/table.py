@@ -13,8 +13,14 @@ _HEAD = """# Peers
 Other compilers and runtimes that can be installed from the package index, on the same files: which
 of them read a file, whether the output is equal to the oracle's, how large what they make is, how
 long they take. `make peers` installs each in an environment of its own, asks it, and writes this
-page. It says nothing of speed on a microcontroller: seconds are of one inference on the machine
-that wrote the page, on one thread. Sizes are of different things, as the last column says.
+page. Seconds are of one inference on the machine that wrote the page, on one thread. Sizes are of
+different things, as the last column says.
+
+Of those that make C for any core, and of this project, one inference runs on an emulated Cortex-M4:
+instructions, flash, and RAM with stack, inputs and outputs, by GCC with `-O2`, floating point in
+software. [Beside TFLite Micro with CMSIS-NN](tflm.md) has the four TFLite files on such cores by
+Arm's kernels, which ExecuTorch's operators for Cortex-M call, too. heliaAOT's licence allows what
+it generates on Ambiq's chips only.
 
 The oracle of a TFLite file is TFLite Micro with its reference kernels; the oracle of the ONNX file
 (the digits network, as onnxruntime quantizes it) is onnxruntime. Ours is the first row, with what
@@ -57,8 +63,8 @@ def _of_case(case: Case, peers: Sequence[Peer], found: dict[str, Survey]) -> str
         f"## {case.name}",
         "",
         f"| {case.kind} | equal to {case.oracle} | largest difference | code B | data B | RAM B "
-        "| compile s | host ms | sizes of, or why not |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|---|",
+        "| compile s | host ms | M4 instructions | M4 flash B | M4 RAM B | sizes of, or why not |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
     answers = {p.name: found[p.name].answers.get(case.name) for p in peers}
     ours = answers.get("htvm")
@@ -91,5 +97,8 @@ def _cells(answer: Answer, others: Sequence[Answer]) -> list[str]:
         number("ram_bytes", "{:,.0f}"),
         number("compile_seconds", "{:.2f}"),
         number("host_seconds", "{:.3f}", 1000),
+        number("core_instructions", "{:,.0f}"),
+        number("core_flash", "{:,.0f}"),
+        number("core_ram", "{:,.0f}"),
         "; ".join(words).replace("|", "/"),
     ]

@@ -24,7 +24,7 @@ from byoc_dory.soc.base import Soc
 from htvm.firmware import arm
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor
 
-__all__ = ["OPERATORS", "Sources", "build", "compiled_sources"]
+__all__ = ["OPERATORS", "Sources", "build", "compiled_sources", "core_flags"]
 
 OPERATORS = {
     "ADD": ("add", "AddAdd(tflite::Register_ADD_INT8())"),
@@ -139,7 +139,7 @@ def build(
     (folder / "network.S").write_text(_assembly(network))
     nn = ["-DCMSIS_NN"] if sources.cmsis_nn is not None else []
     kept = folder if objects is None else objects
-    core = [*_core(soc, kit), *_DEFINED]
+    core = [*core_flags(soc, kit), *_DEFINED]
     compiler, level = kit.compiler, kit.compiler.kernel_flags[-1]
     macros = [f"-D{name}" for name in defined]
     together = folder / "interpreter.cc"
@@ -180,8 +180,8 @@ def compiled_sources(sources: Sources, operators: Sequence[str]) -> tuple[list[P
     return [*_interpreter(sources.tflm)], [*_kernels(sources, kernels)]
 
 
-def _core(soc: Soc, kit: Kit) -> list[str]:
-    """The flags of our firmware without those that TFLite Micro's own build sets otherwise."""
+def core_flags(soc: Soc, kit: Kit) -> list[str]:
+    """Return the flags of our firmware without those that others' own builds set otherwise."""
     compiler = kit.compiler
     ours = arm.arm_flags(arm.core_of(soc), gcc=compiler.is_gcc, cpu=compiler.cpu)
     kept = [flag for flag in ours if flag not in ("-std=c11", "-O2", "-ffreestanding")]

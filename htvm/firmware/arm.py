@@ -157,7 +157,13 @@ def linker_script(soc: Soc, size: int | None = None) -> str:
 
 
 def build_firmware(
-    sources: Sequence[Path], soc: Soc, out_dir: Path, compiler: Compiler, *, emulated: bool = False
+    sources: Sequence[Path],
+    soc: Soc,
+    out_dir: Path,
+    compiler: Compiler,
+    *,
+    emulated: bool = False,
+    libraries: Sequence[Path] = (),
 ) -> None:
     """Compile and link ``firmware.elf``.
 
@@ -168,6 +174,7 @@ def build_firmware(
         out_dir: folder for ``firmware.elf`` and ``link.ld``; created if necessary.
         compiler: the cross compiler.
         emulated: as for `device_sources`.
+        libraries: archives, for what none of the sources has.
 
     Raises:
         L2OverflowError: flash or RAM is too small; the message lists the sizes.
@@ -177,7 +184,7 @@ def build_firmware(
     link_firmware(
         compiler,
         arm_flags(core_of(soc), gcc=compiler.is_gcc, cpu=compiler.cpu),
-        [*sources, *platform_sources(), *device_sources(soc, emulated=emulated)],
+        [*sources, *platform_sources(), *device_sources(soc, emulated=emulated), *libraries],
         [compiler.headers([("htvm_soc.h", render(soc))]), *include_folders(soc)],
         out_dir,
         script_of=partial(linker_script, soc),

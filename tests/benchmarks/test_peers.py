@@ -17,6 +17,8 @@ from benchmarks.peers.environments import InstallError, python_of
 from benchmarks.peers.known import PEERS
 from benchmarks.peers.survey import PROBES, surveyed
 from benchmarks.peers.table import page
+from benchmarks.tflm.compilers import GCC
+from tests.tools import tool
 
 ROOT = Path(__file__).parents[2]
 CASE = Case("IC", "model.tflite", "golden.npz", "TFLite Micro")
@@ -85,6 +87,44 @@ def test_files_a_peer_does_not_take_are_not_given_to_it(tmp_path: Path) -> None:
     peer = Peer("mine", "Mine", (), ("onnx",), "")
     (answer,) = surveyed(peer, [CASE], tmp_path, lambda line: None).answers.values()
     assert answer == Answer(False, "reads ONNX")
+
+
+SOURCE = """
+void twice(const signed char *x, signed char *y);
+void twice(const signed char *x, signed char *y)
+{
+    for (int i = 0; i < 4; i++) {
+        y[i] = (signed char)(2 * x[i]);
+    }
+}
+"""
+
+
+def test_c_of_a_peer_runs_on_a_core(tmp_path: Path) -> None:
+    """Instructions and memory are of its function; a wrong output and a refusal are said."""
+    tool(GCC)
+    (tmp_path / "network.c").write_text(SOURCE)
+    given = np.array([[1, -2, 3, 4]], np.int8)
+    np.savez(tmp_path / "golden.npz", inputs=given, outputs=2 * given)
+    case = replace(CASE, golden=str(tmp_path / "golden.npz"))
+    answered, peer = replace(OTHER, reason="", entry="twice"), replace(PEERS[2], name="mine")
+    found = surveying._with_core(answered, peer, case, tmp_path)
+    assert found.core_instructions is not None and 15 < found.core_instructions < 60
+    assert found.core_flash is not None and 0 < found.core_flash < 1000
+    assert found.core_ram is not None and 32 <= found.core_ram < 100 and found.reason == ""
+    np.savez(tmp_path / "golden.npz", inputs=given, outputs=given)
+    found = surveying._with_core(answered, peer, case, tmp_path)
+    assert found.reason == "its output on the M4 differs"
+    (tmp_path / "network.c").write_text("no C")
+    found = surveying._with_core(answered, peer, case, tmp_path)
+    assert found.reason.startswith("not run on the M4: the C compiler failed")
+    assert found.core_instructions is None
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    peer = replace(PEERS[2], packages=(), program="no-such-program")
+    found = surveyed(peer, [CASE], tmp_path, lambda line: None)
+    assert found.failure == "there is no program no-such-program"
 
 
 def test_what_cannot_be_installed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

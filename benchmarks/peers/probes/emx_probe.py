@@ -17,9 +17,9 @@ from common import compared, golden, main, timed
 def probe(case: dict[str, str]) -> dict[str, Any]:
     import numpy as np
 
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        source = folder / "model.c"
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        source = Path("network.c").resolve()
         command = [str(Path(sys.executable).parent / "emx-onnx-cgen"), "compile", case["path"],
                    str(source), "--model-name", "model", "--large-weight-threshold", "0",
                    "--large-temp-threshold", "0"]  # fmt: skip
@@ -35,7 +35,8 @@ def probe(case: dict[str, str]) -> dict[str, Any]:
         except RuntimeError as error:
             sizes = {"reason": f"no object for RV32: {error}"[:120]}
         inputs, outputs = golden(case)
-        entry = getattr(ctypes.CDLL(str(library)), _entry(source.read_text()))
+        name = _entry(source.read_text())
+        entry = getattr(ctypes.CDLL(str(library)), name)
 
         def run(x: Any) -> Any:
             x = np.asarray(x, order="C")
@@ -44,7 +45,7 @@ def probe(case: dict[str, str]) -> dict[str, Any]:
             return result
 
         answer = compared(case, run)
-    return answer | sizes | {"compile_seconds": seconds}
+    return answer | sizes | {"compile_seconds": seconds, "entry": name}
 
 
 def _entry(text: str) -> str:
