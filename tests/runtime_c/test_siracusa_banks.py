@@ -9,32 +9,13 @@ import pytest
 
 from byoc_dory.soc.siracusa.memories import L1, SRAM
 from tests.reference import neureka as reference
+from tests.runtime_c.banks import Banks, Port
 from tests.runtime_c.siracusa import MRAM, SOC, WEIGHT_BYTES, Engine, library
 from tests.runtime_c.test_neureka import job_of, registers
 
 DMA = 0x00202000
 COMMAND, STATUS, IN, INCREMENT, ROWS_L1 = DMA, DMA + 4, 1 << 17, 1 << 18, 1 << 23
 FOREVER = 2**64 - 1
-
-
-class Port(ctypes.Structure):
-    """``htvm_soc_port_t``."""
-
-    _fields_ = [
-        ("start", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("busy", "of", "bank", "step", "width", "most")),
-    ]
-
-
-class Banks(ctypes.Structure):
-    """``htvm_soc_banks_t``."""
-
-    _fields_ = [
-        ("start", ctypes.c_uint64),
-        ("until", ctypes.c_uint64),
-        ("count", ctypes.c_uint32),
-        ("port", Port * 4),
-    ]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@
  * engine's port in as many as it has accesses; both are spread evenly over the cycles in which bytes
  * arrive, or the job runs.  Neither waits for cores: their cycles are those without conflicts.
  */
+#include "htvm_soc_banks.h"
 #include "siracusa_model.h"
 
 #define BANK HTVM_CLUSTER_BANK_BYTES
@@ -39,37 +40,16 @@ static htvm_soc_port_t port_of_job(const siracusa_job_t *job)
     };
 }
 
-/* Whether a cycle is among those from `from` on until `until`; if not, what holds in it ends where
- * they begin, or began where they end. */
-static bool is_within(htvm_soc_banks_t *banks, uint64_t at, uint64_t from, uint64_t until)
-{
-    if (at >= until) {
-        banks->from = banks->from > until ? banks->from : until;
-        return false;
-    }
-    const uint64_t change = at < from ? from : until;
-    banks->until = banks->until < change ? banks->until : change;
-    if (at >= from) {
-        banks->from = banks->from > from ? banks->from : from;
-    }
-    return at >= from;
-}
-
 htvm_soc_banks_t htvm_soc_banks(const htvm_soc_t *soc, uint64_t at)
 {
     htvm_soc_banks_t banks = {.from = 0, .until = UINT64_MAX};
     for (size_t n = 0; n < soc->dma.queued; n++) {
         const siracusa_transfer_t *transfer = &soc->dma.queue[n];
-        if (is_within(&banks, at, transfer->end - transfer->beats, transfer->end) &&
-            banks.count < HTVM_SOC_PORTS) {
-            banks.port[banks.count++] = port_of_transfer(transfer);
-        }
+        htvm_banks_add(&banks, at, port_of_transfer(transfer), transfer->end);
     }
     for (size_t n = 0; n < soc->queued; n++) {
         const siracusa_job_t *job = &soc->queue[n];
-        if (is_within(&banks, at, job->start, job->end) && banks.count < HTVM_SOC_PORTS) {
-            banks.port[banks.count++] = port_of_job(job);
-        }
+        htvm_banks_add(&banks, at, port_of_job(job), job->end);
     }
     return banks;
 }

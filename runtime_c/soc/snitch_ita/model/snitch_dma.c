@@ -105,6 +105,7 @@ void snitch_dma_take(htvm_soc_t *soc)
     order.end = start + SNITCH_ITA_DMA_CALL_CYCLES - SNITCH_ITA_DMA_DRIVER_SINGLE_CYCLES +
                 dest->rows * row;
     order.free_at = order.end;
+    order.start = order.end - dest->rows * row;
     if (!snitch_queue(soc, dma, &order)) {
         return;
     }

@@ -279,6 +279,7 @@ void snitch_ita_take(htvm_soc_t *soc)
         (uint64_t)SNITCH_ITA_ITA_TILE * SNITCH_ITA_ITA_TILE * SNITCH_ITA_ITA_TILE;
     const uint64_t tiles = macs / cube;
     const begin_t b = begin(soc, &order);
+    order.start = b.start;
     order.free_at = b.start + b.fill + softmax_cycles(soc, p) +
                     tiles * (SNITCH_ITA_ITA_TILE_CYCLES + SNITCH_ITA_ITA_TILE_OVERHEAD_CYCLES);
     order.end = order.free_at + SNITCH_ITA_ITA_DRAIN_CYCLES;

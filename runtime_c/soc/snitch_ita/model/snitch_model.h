@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     snitch_area_t areas[SNITCH_AREAS];
     size_t area_count;
+    uint64_t start;   /* when it begins to access L1 */
     uint64_t free_at; /* when the device may begin with the next */
     uint64_t end;     /* when the result is there */
     snitch_product_t product; /* only for ITA */
