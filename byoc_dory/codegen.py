@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from byoc_dory.blocks import schedule_blocks
 from byoc_dory.cost import Cost
-from byoc_dory.emit import RegionEmitter
+from byoc_dory.emit import RegionEmitter, StartingEmitter
 from byoc_dory.emit.text import Symbols
-from byoc_dory.errors import UnsupportedError, named
+from byoc_dory.errors import TilingError, UnsupportedError, named
 from byoc_dory.layers import Layer, Tensor
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.planning import expand, plan_region, with_long_before_sums
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode, RegionKernels
 from byoc_dory.tileloop.checks import check_alignment
+from byoc_dory.under_way import Running, check_under_way
 from byoc_dory.verdict import Refused
+
+_LOG = logging.getLogger(__name__)
 
 # Name of the copy of a border tensor in the accelerator's layout.
 _COPY = ".core"
@@ -95,7 +100,7 @@ class RegionGenerator:
             The errors of `generate`.
         """
         _, plan = self._quickest_plan
-        return plan.cycles - plan.saved_cycles
+        return _cycles(plan)
 
     @cached_property
     def _quickest_plan(self) -> tuple[tuple[Layer, ...], RegionPlan]:
@@ -103,15 +108,38 @@ class RegionGenerator:
         self._check_accepted()
         region = self.region
         plan = plan_region(region, self.homes, self.cost, self.state_offsets)
+        blocks = self._in_blocks()
+        if blocks is not None and _cycles(blocks[1]) < _cycles(plan):
+            return blocks
         reordered = with_long_before_sums(region, self.homes)
         if reordered is not region:
             reordered_plan = plan_region(reordered, self.homes, self.cost, self.state_offsets)
-            if (
-                reordered_plan.cycles - reordered_plan.saved_cycles
-                < plan.cycles - plan.saved_cycles
-            ):
+            if _cycles(reordered_plan) < _cycles(plan):
                 return reordered.layers, reordered_plan
         return region.layers, plan
+
+    def _in_blocks(self) -> tuple[tuple[Layer, ...], RegionPlan] | None:
+        """Return the layers in blocks of rows, of which some are computed at once, if any are."""
+        cost, options = self.cost, self.cost.options
+        if options.schedule != "overlapped" or options.objective or options.layers:
+            return None
+        region = self.region
+        outputs = [tensor.name for tensor in region.outputs]
+        schedule, homes = schedule_blocks(
+            region.layers, self.homes, outputs, cost.soc, cost.best_cycles
+        )
+        if not schedule.starts:
+            _LOG.info("region '%s' is executed layer by layer: %s", region.name, schedule.reason)
+            return None
+        split = replace(region, layers=schedule.layers, homes=())
+        try:
+            plan = plan_region(split, homes, cost, self.state_offsets, schedule.starts)
+        except TilingError as error:
+            _LOG.info("region '%s' is executed layer by layer: %s", region.name, error)
+            return None
+        self.homes = homes
+        self._emitters = {name: home.emitter(cost.soc) for name, home in homes.items()}
+        return schedule.layers, plan
 
     def _check_accepted(self) -> None:
         """Check that the rules of each layer's accelerator accept it.
@@ -212,14 +240,31 @@ class RegionGenerator:
         kernels: list[Kernel] = []
         symbols = [self._symbol(layer.name) for layer in layers]
         # Backwards: a layer that loads the next one's constants has to know what they are called.
-        for layer, plan, symbol in reversed(
-            list(zip(layers, planned.layers, symbols, strict=True))
-        ):
+        for number in reversed(range(len(layers))):
+            layer, plan, symbol = layers[number], planned.layers[number], symbols[number]
             if plan.preload is not None:
-                array = next(entry.name for entry in kernels[0].constants if not entry.memory)
+                later = next(kernel for kernel in kernels if kernel.kind == "layer")
+                array = next(entry.name for entry in later.constants if not entry.memory)
                 plan = replace(plan, preload=replace(plan.preload, array=array))
-            kernels.insert(0, self._layer(layer, plan, symbol))
+            started = [
+                self._start(layers[turn], planned.layers[turn], symbols[turn])
+                for turn, first in planned.starts.items()
+                if first == number
+            ]
+            kernels = [*started, self._layer(layer, plan, symbol), *kernels]
+        if planned.starts:
+            running = [
+                Running(kernel.layer, kernel.accelerator, kernel.program)
+                for kernel in kernels
+                if kernel.kind == "layer" and kernel.layer and kernel.program
+            ]
+            check_under_way(running, planned.starts, self.region.name)
         return RegionKernels(tuple(kernels), planned)
+
+    def _start(self, layer: Layer, plan: LayerPlan, symbol: str) -> Kernel:
+        emitter = self._emitters[layer.name]
+        assert isinstance(emitter, StartingEmitter)
+        return emitter.start(layer, plan, self.cost.options, symbol)
 
     def _layer(self, layer: Layer, plan: LayerPlan, symbol: str) -> Kernel:
         emitter = self._emitters[layer.name]
@@ -240,16 +285,19 @@ class RegionGenerator:
     ) -> tuple[Buffer, ...]:
         """Buffers for tensors in the accelerator's layout that are internal and not resident."""
         border_names = {tensor.name for tensor in (*self.region.inputs, *self.region.outputs)}
-        tensors: list[Tensor] = [
-            *entering,
-            *self.region.mapped,
-            *(layer.output for layer in self.region.layers),
-        ]
+        layers, _ = self._quickest_plan
+        written = {layer.output.stored.name: layer.output.stored for layer in layers}
+        tensors: list[Tensor] = [*entering, *self.region.mapped, *written.values()]
         return tuple(
             Buffer(copy_names.get(tensor.name, tensor.name), self.layout.stored_bytes(tensor))
             for tensor in tensors
             if tensor.name in copy_names or tensor.name not in border_names | resident
         )
+
+
+def _cycles(plan: RegionPlan) -> int:
+    """Return the predicted cycles of a plan with what it computes, or loads, at once."""
+    return plan.cycles - plan.saved_cycles
 
 
 def _rename(kernel: Kernel, copy_names: dict[str, str]) -> Kernel:

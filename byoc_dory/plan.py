@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from byoc_dory.layers import Layer
 from byoc_dory.memory.arena import ALIGNMENT
@@ -62,6 +63,8 @@ class LayerPlan:
         ahead: whether the layer before computes the tiles, so that only the result is stored.
         preload: constants of the next layer to load here, if any.
         preloaded: whether the layer before loads the first block of constants.
+        hidden: predicted cycles of it that others hide, if it is started before these, and only
+            waited for in its turn. None: it is computed in its turn.
     """
 
     accelerator: str
@@ -77,6 +80,12 @@ class LayerPlan:
     ahead: bool = False
     preload: Preload | None = None
     preloaded: bool = False
+    hidden: int | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether the layer is started before others, and only waited for in its turn."""
+        return self.hidden is not None
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,8 @@ class RegionPlan:
         saved_cycles: predicted cycles saved by layers that are computed, or whose constants are
             loaded, beside the one before.  They are found after the search: ``cycles`` and
             ``bound`` are of layers one after another.
+        starts: the layers that are started before their turn, each with the layer before which it
+            is; numbers of layers.
     """
 
     layers: tuple[LayerPlan, ...]
@@ -132,6 +143,7 @@ class RegionPlan:
     method: str
     l1_map: tuple[PlacedBuffer, ...] = ()
     saved_cycles: int = 0
+    starts: Mapping[int, int] = field(default_factory=dict[int, int])
 
     @property
     def gap(self) -> float:

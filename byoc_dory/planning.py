@@ -203,6 +203,7 @@ def plan_region(
     homes: Mapping[str, Accelerator],
     cost: Cost,
     state_offsets: Mapping[str, int] | None = None,
+    starts: Mapping[str, int] | None = None,
 ) -> RegionPlan:
     """Return the plan of each layer of a region.
 
@@ -216,10 +217,12 @@ def plan_region(
         cost: cycles on the SoC, with the options of the tiler.
         state_offsets: under the overlapped schedule, byte offset in L1 of each input that is there
             before and after the region; the budget in the options ends before these.
+        starts: under the overlapped schedule, layers that are started before their turn: name of
+            each, and number of the layer before which it is started.
 
     Raises:
         TargetError: the objective is unknown.
-        TilingError: no tile of a layer fits.
+        TilingError: no tile of a layer fits, or not all that is under way at a time.
     """
     schedule = cost.options.schedule
     if schedule == "published":
@@ -232,6 +235,41 @@ def plan_region(
     leaving = list(stored)
     if schedule == "overlapped":
         leaving = [tensor.name for tensor in region.outputs]
-    return plan_jointly(
-        region.layers, tilers, stored, leaving, region.name, state_offsets, cost.choices
-    )
+        tensors = [each for layer in region.layers for each in (*layer.inputs, layer.output)]
+        leaving += [
+            name
+            for tensor in tensors
+            if tensor.stored is not tensor
+            for name in (tensor.name, tensor.stored.name)
+        ]
+    numbers = {layer.name: number for number, layer in enumerate(region.layers)}
+    begins = {numbers[name]: first for name, first in (starts or {}).items()}
+    in_place = [n for n in begins if homes[region.layers[n].name].overwrites(region.layers[n])]
+    plan = plan_jointly(
+        region.layers, tilers, stored, leaving, region.name, state_offsets, cost.choices, begins,
+        in_place,
+    )  # fmt: skip
+    return _with_starts(plan, region, homes, cost, begins) if begins else plan
+
+
+def _with_starts(
+    plan: RegionPlan,
+    region: Region,
+    homes: Mapping[str, Accelerator],
+    cost: Cost,
+    starts: Mapping[int, int],
+) -> RegionPlan:
+    """Return the plan with layers that are started, and the cycles that this saves."""
+    cycles = [
+        cost.layer_cost(homes[layer.name], layer).of(own)
+        for layer, own in zip(region.layers, plan.layers, strict=True)
+    ]
+    plans, saved = list(plan.layers), plan.saved_cycles
+    for number, first in starts.items():
+        layer, home = region.layers[number], homes[region.layers[number].name]
+        beside = sum(cycles[first:number])
+        hidden = min(beside, home.started_cycles(cost.soc, layer, cost.options))
+        plans[number] = replace(plan.layers[number], hidden=hidden)
+        apart = home.plan_cost(cost.soc, layer, plans[number], cost.options)
+        saved += cycles[number] - apart + hidden
+    return replace(plan, layers=tuple(plans), starts=starts, saved_cycles=saved)

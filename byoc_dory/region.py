@@ -114,9 +114,11 @@ class Region:
                 f"tensor '{tensor.name}' is written twice", where=f"region '{self.name}'"
             )
         shapes[tensor.name] = tensor.shape
+        shapes[tensor.stored.name] = tensor.stored.shape
 
     def _read(self, shapes: dict[str, tuple[int, ...]], tensor: Tensor, place: str) -> None:
         where = f"region '{self.name}', {place}"
+        tensor = tensor if tensor.name in shapes else tensor.stored
         if tensor.name not in shapes:
             raise ModelError(f"tensor '{tensor.name}' is read but never written", where=where)
         written = shapes[tensor.name]
@@ -164,8 +166,9 @@ class Kernel:
     Attributes:
         symbol: C name of the function.
         layer_name: the layer it belongs to (for a prologue or epilogue: the tensor).
-        kind: ``layer``, the conversion of layouts at a border of the region, or ``cpu`` for an
-            operator of the host that reads the accelerator's layout.
+        kind: ``layer``, ``start`` of a layer for which a later kernel waits, the conversion of
+            layouts at a border of the region, or ``cpu`` for an operator of the host that reads the
+            accelerator's layout.
         source: the complete C definition; ``constants`` are declared before it (in the model's
             header of constants).
         prototype: the C declaration.
@@ -183,7 +186,7 @@ class Kernel:
 
     symbol: str
     layer_name: str
-    kind: Literal["layer", "prologue", "epilogue", "cpu"]
+    kind: Literal["layer", "start", "prologue", "epilogue", "cpu"]
     source: str
     prototype: str
     inputs: tuple[str, ...]

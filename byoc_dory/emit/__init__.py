@@ -15,7 +15,7 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Kernel, Region, RegionKernels
 
-__all__ = ["Emitter", "RegionEmitter"]
+__all__ = ["Emitter", "RegionEmitter", "StartingEmitter"]
 
 
 class Emitter(Protocol):
@@ -30,6 +30,14 @@ class Emitter(Protocol):
 
         Tensors that stay in L1 are not arguments of the function.
         """
+
+
+@runtime_checkable
+class StartingEmitter(Emitter, Protocol):
+    """Generates the C for an accelerator that may compute while others do."""
+
+    def start(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
+        """Return the function that starts a layer (`LayerPlan.started`)."""
 
 
 @runtime_checkable

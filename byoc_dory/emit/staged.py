@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from textwrap import indent
+from typing import Literal, TypeAlias
 
 from byoc_dory.definition import Definition, Slot
 from byoc_dory.emit.text import Expr, comment, rendered
@@ -40,6 +41,9 @@ _WORDS = {
     Verb.FINISH: "finish",
     Verb.STORE: "store",
 }
+
+
+Section: TypeAlias = Literal["whole", "start", "finish"]
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,7 @@ def staged_kernel(
     cycles: int,
     constant: Constant | None,
     far: Constant | None = None,
+    section: Section = "whole",
 ) -> Kernel:
     """Return the function that executes a layer tile by tile.
 
@@ -123,6 +128,8 @@ def staged_kernel(
         constant: the packed weights or tables, or ``None``.
         far: constants that the accelerator reads where they are, without loading them into L1; the
             program refers to them as ``packed`` (`byoc_dory.tileloop.values.Far`).
+        section: of a layer of one tile, what the function does: all, what starts its computation,
+            or what follows when that is done.
 
     Raises:
         TileProgramError: the program contradicts itself, tensors overlap in L1, or the driver has
@@ -131,10 +138,11 @@ def staged_kernel(
     check(program)
     check_places(program)
     name, title = accelerator
-    loop = _Loop(program, writer, calls)
+    loop = _Loop(program, writer, calls, section)
     moved = [operand for operand in program.loaded if not operand.constant]
-    arguments = [f"const int8_t *{operand.name}" for operand in moved]
-    if not program.result.resident:
+    arguments = [f"const int8_t *{operand.name}" for operand in moved if loop.starts]
+    stores = loop.finishes and not program.result.resident
+    if stores:
         arguments.append("int8_t *out")
     body = rendered(
         "byoc_dory.emit",
@@ -142,11 +150,11 @@ def staged_kernel(
         program=program,
         title=title,
         tables=writer.tables,
-        tickets=bool(calls.wait),
+        tickets=bool(calls.wait) and loop.starts,
         finish=calls.finish,
         fallible=calls.fallible,
         declarations=indent(calls.declarations, "    "),
-        wait_all=calls.wait_all if program.preload or not program.result.resident else "",
+        wait_all=calls.wait_all if program.preload or stores else "",
         watched=program.buffers(program.result) if loop.watch else 0,
         running="running" in calls.finish + calls.compute,
         body=indent(loop.text(), "    "),
@@ -160,15 +168,15 @@ def staged_kernel(
         body,
         tuple(_layer_slots(loop, constant, far)),
     )
-    inputs = zip(layer.inputs, program.operands, strict=False)
+    inputs = zip(layer.inputs, program.operands, strict=False) if loop.starts else ()
     return Kernel(
         symbol=symbol,
-        layer_name=layer.name,
-        kind="layer",
+        layer_name=layer.whole_name,
+        kind="layer" if loop.finishes else "start",
         source=definition.text(symbol),
         prototype=f"{definition.prototype(symbol)};",
-        inputs=tuple(tensor.name for tensor, operand in inputs if not operand.resident),
-        outputs=() if program.result.resident else (layer.output.name,),
+        inputs=tuple(tensor.stored.name for tensor, operand in inputs if not operand.resident),
+        outputs=(layer.output.stored.name,) if stores else (),
         constants=tuple(data for data in (constant, far) if data is not None),
         layer=layer,
         plan=plan,
@@ -197,7 +205,7 @@ def _layer_slots(loop: _Loop, constant: Constant | None, far: Constant | None) -
     """Yield the values of the function that belong to its layer."""
     if far is not None:
         yield Slot("packed", f"const {far.data.dtype.name}_t *", far.name)
-    if constant is not None:
+    if constant is not None and loop.starts:
         for operand in loop.program.loaded:
             if operand.constant:
                 yield Slot(operand.name, f"const {constant.data.dtype.name}_t *", constant.name)
@@ -218,14 +226,21 @@ def _layer_slots(loop: _Loop, constant: Constant | None, far: Constant | None) -
 class _Loop:
     """The statements of a program's loop."""
 
-    def __init__(self, program: TileProgram, writer: TileWriter, calls: Calls) -> None:
+    def __init__(
+        self, program: TileProgram, writer: TileWriter, calls: Calls, section: Section = "whole"
+    ) -> None:
         self.program, self.writer, self.calls = program, writer, calls
         self.watch = bool(calls.wait) and program.waits_for_stores
+        self.starts, self.finishes = section != "finish", section != "start"
 
     def places(self) -> Iterator[tuple[str, int]]:
         """Yield (name, byte offset) of everything in L1."""
         operands = [operand for operand in self.program.operands if not operand.constant]
         constants = [operand for operand in self.program.operands if operand.constant]
+        if not self.starts:
+            operands, constants = [], []
+        if not self.starts and self.program.result.resident:
+            return
         for operand in (*operands, self.program.result, *constants):
             yield place_name(operand.name), operand.l1
         if self.program.preload is not None:
@@ -255,6 +270,9 @@ class _Loop:
     def _stages(self) -> list[Stage]:
         """Return what a step does, in order; consecutive actions for one tile are one stage."""
         actions = self.program.pipeline.actions
+        if not (self.starts and self.finishes):
+            at = [action.verb for action in actions].index(Verb.FINISH)
+            actions = actions[:at] if self.starts else actions[at:]
         stages = []
         for distance, together in itertools.groupby(actions, lambda action: action.distance):
             done = {action.verb: self._verb_text(action.verb) for action in together}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -69,6 +69,31 @@ class Tensor:
     def elements(self) -> int:
         """Number of elements."""
         return int(np.prod(self.shape))
+
+    @property
+    def stored(self) -> Tensor:
+        """The tensor whose bytes in L2 it has: itself, or the one that it is a part of."""
+        return self
+
+
+@dataclass(frozen=True)
+class TensorPart(Tensor):
+    """A range of bytes of another tensor.
+
+    Attributes:
+        whole: the other tensor.
+        first: byte offset in it.
+        inside: whether its bytes in L2 are those of ``whole``, not its own.
+    """
+
+    whole: Tensor = field(kw_only=True)
+    first: int = field(kw_only=True)
+    inside: bool = field(kw_only=True)
+
+    @property
+    def stored(self) -> Tensor:
+        """The tensor whose bytes in L2 it has."""
+        return self.whole if self.inside else self
 
 
 def matrix(name: str, rows: int, columns: int, dtype: str = "int8") -> Tensor:
@@ -265,6 +290,12 @@ class Layer(ABC):
     @abstractmethod
     def _check(self) -> None:
         """Raise `ModelError` if shapes or parameters contradict each other."""
+
+    @property
+    def whole_name(self) -> str:
+        """Its name; of a part of a layer (`byoc_dory.blocks`) the name of that layer."""
+        is_part = isinstance(self.output, TensorPart)
+        return self.name.rpartition(".")[0] if is_part else self.name
 
     # ------------------------------------------------------------------ sizes
 

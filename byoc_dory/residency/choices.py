@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from math import inf
@@ -105,6 +106,13 @@ class LayerChoices:
                 hint="keep fewer inputs in L1",
             )
         return tuple(choices)
+
+    def in_one_tile(self) -> LayerChoices:
+        """Return the same with only those choices whose tile is the whole layer."""
+        alike = copy(self)
+        whole = self.tiler.problem.whole
+        alike.choices = tuple(each for each in self.choices if each.tile == whole)
+        return alike
 
     def solution(self, choice: Choice) -> Solution:
         """Return the tile of a choice, with the tiler's information about it."""

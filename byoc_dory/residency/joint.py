@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from byoc_dory.errors import TilingError
 from byoc_dory.layers import Layer
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import Follower, LayerPlan, Preload, RegionPlan
@@ -141,6 +142,8 @@ class _RegionChoices:
     tilers: Sequence[Tiler]
     layer_choices: Sequence[LayerChoices]
     problem: RegionProblem
+    starts: Mapping[int, int]
+    in_place: Collection[int]
 
     def l1_tensors(self, decision: Decision) -> list[Tensors]:
         """Return each layer's use of L1."""
@@ -225,6 +228,8 @@ def plan_jointly(
     region: str = "",
     state_offsets: Mapping[str, int] | None = None,
     choice_cache: ChoiceCache | None = None,
+    starts: Mapping[int, int] | None = None,
+    in_place: Collection[int] = (),
 ) -> RegionPlan:
     """Return the plan with fewest predicted cycles for all layers of a region together.
 
@@ -241,15 +246,19 @@ def plan_jointly(
             L1 as the tilers know it ends before these.
         choice_cache: choices of other regions' layers, for tilers of the same SoC and options; new
             ones are added.
+        starts: layers that are started before their turn, each with the layer before which it is.
+        in_place: those of them whose result may be written over their only operand.
 
     Raises:
-        TilingError: no tile of a layer fits.
+        TilingError: no tile of a layer fits, or not all that is under way at a time.
     """
+    starts = {} if starts is None else starts
     state_offsets = {} if state_offsets is None else state_offsets
     choice_cache = {} if choice_cache is None else choice_cache
     region_choices = _region_choices(
-        layers, tilers, stored_bytes, needed_in_l2, region, frozenset(state_offsets), choice_cache
-    )
+        layers, tilers, stored_bytes, needed_in_l2, region, frozenset(state_offsets), choice_cache,
+        starts, in_place,
+    )  # fmt: skip
     separate = _layers_alone(region_choices.problem)
     problem, bound = region_choices.problem, 0
     for _ in range(_ATTEMPTS):
@@ -257,9 +266,7 @@ def plan_jointly(
         # Sets that are excluded later because no offsets were found are still allowed here: only
         # the first bound holds.
         bound = bound or decision.bound
-        placement = place(
-            problem, decision, region_choices.l1_tensors(decision), state_offsets=state_offsets
-        )
+        placement = _placed(region_choices, problem, decision, (), (), state_offsets)
         if placement.plan.peak <= problem.limit:
             break
         for group in placement.crowded:
@@ -267,8 +274,12 @@ def plan_jointly(
         problem = replace(problem, together=(*problem.together, *placement.crowded))
     else:
         decision = separate
-        placement = place(
-            problem, separate, region_choices.l1_tensors(separate), state_offsets=state_offsets
+        placement = _placed(region_choices, problem, decision, (), (), state_offsets)
+    if starts and placement.plan.peak > problem.limit:
+        raise TilingError(
+            f"{placement.plan.peak} B are under way at a time, L1 has {problem.limit}",
+            where=f"region '{region}'",
+            hint="execute its layers one after another",
         )
     decision = replace(decision, bound=bound)
     pairs, placement = _place_pairs(
@@ -319,7 +330,9 @@ def _place_preloads(
     if region_choices.tilers[0].options.schedule != "overlapped":
         return [], placement
     plans = region_choices.plan(decision, placement, cycles_alone, pairs).layers
-    _, early, _ = preloads_of(region_choices.tilers, plans, range(len(plans)))
+    starts = region_choices.starts
+    allowed = [n for n in range(len(plans)) if n not in starts and n - 1 not in starts]
+    _, early, _ = preloads_of(region_choices.tilers, plans, allowed)
     while early:
         found = _placed(region_choices, problem, decision, pairs, early, state_offsets)
         crowded = {
@@ -345,8 +358,16 @@ def _placed(
 ) -> L1Placement:
     """Return the places of everything if these layers compute the next ones, or are preloaded."""
     layer_tensors = tensors_of(pairs, region_choices.tilers, region_choices.l1_tensors(decision))
-    computed_ahead = {pair.first + 1 for pair in pairs}
-    return place(problem, decision, layer_tensors, computed_ahead, state_offsets, early)
+    begins = {pair.first + 1: pair.first for pair in pairs}
+    return place(
+        problem,
+        decision,
+        layer_tensors,
+        begins={**begins, **region_choices.starts},
+        in_place=region_choices.in_place,
+        state_offsets=state_offsets,
+        preloaded=early,
+    )
 
 
 # ---------------------------------------------------------------------- the problem
@@ -360,6 +381,8 @@ def _region_choices(
     region: str,
     state_inputs: frozenset[str],
     choice_cache: ChoiceCache,
+    starts: Mapping[int, int],
+    in_place: Collection[int],
 ) -> _RegionChoices:
     limit = min(tiler.problem.l1_limit for tiler in tilers)
     stays = _stay_candidates(layers, tilers, stored_bytes, needed_in_l2, limit)
@@ -380,7 +403,8 @@ def _region_choices(
             choice_cache[key] = LayerChoices(
                 tiler, input_names, may_find, may_leave, passing, always_resident
             )
-        layer_choices.append(choice_cache[key])
+        offer = choice_cache[key]
+        layer_choices.append(offer.in_one_tile() if number in starts else offer)
     problem = RegionProblem(
         name=region,
         limit=limit,
@@ -389,8 +413,25 @@ def _region_choices(
         choices=tuple(offer.choices for offer in layer_choices),
         stays=stays,
         state_inputs=state_inputs,
+        held=_held(layer_choices, starts, in_place),
     )
-    return _RegionChoices(layers, tilers, layer_choices, problem)
+    return _RegionChoices(layers, tilers, layer_choices, problem, starts, in_place)
+
+
+def _held(
+    layer_choices: Sequence[LayerChoices], starts: Mapping[int, int], in_place: Collection[int]
+) -> tuple[int, ...]:
+    """Return for each layer the bytes of layers that were started before it and are not done."""
+    held = [0] * len(layer_choices) if starts else []
+    for layer, first in starts.items():
+        offer = layer_choices[layer]
+        saved = offer.tiler.problem.memory(offer.tiler.problem.whole)[1] * (layer in in_place)
+        most = max((choice.bytes for choice in offer.choices), default=0) - round_up(
+            saved, ALIGNMENT
+        )
+        for number in range(first, layer):
+            held[number] += most
+    return tuple(held)
 
 
 def _stay_candidates(
@@ -437,8 +478,15 @@ def _layers_alone(problem: RegionProblem) -> Decision:
         fitting = [
             number
             for number, choice in enumerate(offered)
-            if not any(problem.resident(layer, choice).values()) and choice.bytes <= problem.limit
+            if not any(problem.resident(layer, choice).values())
+            and choice.bytes <= problem.room(layer)
         ]
+        if not fitting:
+            raise TilingError(
+                f"layer {layer} does not fit L1 beside layers that are under way",
+                where=f"region '{problem.name}'",
+                hint="execute its layers one after another",
+            )
         picks.append(min(fitting, key=lambda number, offered=offered: offered[number].cycles))  # type: ignore[misc]
     return problem.decision(picks, (), problem.floor, "each layer alone")
 

@@ -104,4 +104,4 @@ class _Model:
         held = pulp.LpAffineExpression(
             [(self.stay[stay.name], stay.bytes) for stay in problem.alive[layer]]
         )
-        self.lp += own + held <= problem.limit
+        self.lp += own + held <= problem.room(layer)

@@ -97,6 +97,7 @@ class RegionProblem:
         together: sets of tensors that must not all stay.
         state_inputs: tensors that are in L1 before the first layer and after the last, outside the
             limit; all choices find them there.
+        held: for each layer, the bytes of layers that are under way beside it; empty for none.
     """
 
     name: str
@@ -107,6 +108,11 @@ class RegionProblem:
     stays: tuple[Stay, ...]
     together: tuple[frozenset[str], ...] = ()
     state_inputs: frozenset[str] = frozenset()
+    held: tuple[int, ...] = ()
+
+    def room(self, layer: int) -> int:
+        """Return the bytes of L1 that a layer may use, with the tensors that stay."""
+        return self.limit - (self.held[layer] if self.held else 0)
 
     @cached_property
     def alive(self) -> tuple[tuple[Stay, ...], ...]:
@@ -154,6 +160,7 @@ class RegionProblem:
                 replace(stay, first=stay.first - first, last=stay.last - first) for stay in stays
             ),
             together=tuple(group for group in self.together if group <= names),
+            held=self.held[first:end],
         )
 
     def decision(
@@ -174,9 +181,9 @@ class RegionProblem:
                 if resident != (name in staying):
                     raise self._contradiction(f"'{name}' is taken to be in L1 by one layer only")
             used = choice.bytes + sum(s.bytes for s in self.alive[layer] if s.name in staying)
-            if used > self.limit:
+            if used > self.room(layer):
                 raise self._contradiction(
-                    f"layer {layer} takes {used} B of L1, the limit is {self.limit}"
+                    f"layer {layer} takes {used} B of L1, the limit is {self.room(layer)}"
                 )
         if any(group <= staying for group in self.together):
             raise self._contradiction("tensors stay together that must not")

@@ -123,7 +123,8 @@ def place(
     problem: RegionProblem,
     decision: Decision,
     layer_tensors: Sequence[Tensors],
-    computed_ahead: Collection[int] = (),
+    begins: Mapping[int, int] | None = None,
+    in_place: Collection[int] = (),
     state_offsets: Mapping[str, int] | None = None,
     preloaded: Collection[int] = (),
 ) -> L1Placement:
@@ -133,8 +134,8 @@ def place(
         problem: the region.
         decision: the choices of its layers.
         layer_tensors: for each layer, the bytes of its tensors.
-        computed_ahead: layers that the layer before computes, so that their results are there with
-            it.
+        begins: layers that begin before their turn, each with the layer beside which it does.
+        in_place: layers whose result, if it does not stay, is written over their only operand.
         state_offsets: byte offset of each tensor that is in L1 in any case, outside the limit.
         preloaded: layers whose constants are there with the layer before.
 
@@ -143,19 +144,23 @@ def place(
     """
     staying = {stay.name: stay for stay in problem.stays if stay.name in decision.stays}
     uses, tensors = [], []
+    begins = {} if begins is None else begins
     for layer, parts in enumerate(layer_tensors):
+        first = begins.get(layer, layer)
         for operand, size in enumerate(parts.inputs):
             if size:
-                uses.append(BufferUse(_buffer_name(layer, operand), size, layer, layer))
+                uses.append(BufferUse(_buffer_name(layer, operand), size, first, layer))
                 tensors.append(problem.reads[layer][operand])
         if parts.weights:
-            begin = layer - (layer in preloaded)
+            begin = first - (layer in preloaded)
             uses.append(BufferUse(_weights_name(layer), parts.weights, begin, layer))
             tensors.append(f"weights of {problem.writes[layer]}")
-        name, first = problem.writes[layer], layer - (layer in computed_ahead)
+        name = problem.writes[layer]
         if name in staying:
             stay = staying[name]
             uses.append(BufferUse(_whole_name(name), stay.bytes, first, stay.last, parts.surplus))
+        elif layer in in_place:
+            continue
         else:
             uses.append(BufferUse(_buffer_name(layer, -1), parts.output, first, layer))
         tensors.append(name)
@@ -174,7 +179,8 @@ def place(
                 for operand, read in enumerate(problem.reads[layer])
             )
         )
-        outputs.append(offsets[_whole_name(name) if name in staying else _buffer_name(layer, -1)])
+        result = _whole_name(name) if name in staying else _buffer_name(layer, -1)
+        outputs.append(offsets[result] if result in offsets else inputs[layer][0])
     steps = _steps_beyond(uses, offsets, problem.limit)
     groups = {
         step: frozenset(stay.name for stay in staying.values() if stay.first <= step <= stay.last)

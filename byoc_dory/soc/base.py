@@ -261,6 +261,23 @@ class Accelerator(ABC):
         return False
 
     @property
+    def rows_together(self) -> int:
+        """Number of rows of a matrix that it computes together; 1: there is no such number."""
+        return 1
+
+    def held_back(self, soc: Soc, layer: Layer) -> str:
+        """Return why a layer cannot be started, and be waited for after others; empty if it can."""
+        return f"calls of '{self.name}' return when their layer is done"
+
+    def overwrites(self, layer: Layer) -> bool:
+        """Whether the result of a layer in one tile may be written over its only operand."""
+        return False
+
+    def started_cycles(self, soc: Soc, layer: Layer, options: TilingOptions) -> int:
+        """Return the cycles for which a layer that was started (`held_back`) computes."""
+        raise NotImplementedError(self.name)
+
+    @property
     def takes_next(self) -> bool:
         """Whether :meth:`followed` may return plans."""
         return False

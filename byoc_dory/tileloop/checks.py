@@ -114,7 +114,8 @@ def _check_result(program: TileProgram) -> None:
 def check_places(program: TileProgram) -> None:
     """Check that no two tensors share bytes of L1; a resident tensor may be several operands.
 
-    Rows of operands that lie beside each other may alternate.
+    The result may lie over an operand of one tile and of its size (`Operand.over`).  Rows of
+    operands that lie beside each other may alternate.
 
     Only for a program from which C is generated: places are unknown during a search for tiles.
 
@@ -125,6 +126,9 @@ def check_places(program: TileProgram) -> None:
         if operand.beside:
             _check_beside(program, operand)
     apart = [each for each in (*program.operands, program.result) if not each.beside]
+    result, over = program.result, program.tensor.get(program.result.over)
+    if over is not None and (result.l1, program.end(result)) == (over.l1, program.end(over)):
+        apart.remove(result)
     if program.preload is not None:
         size = program.preload.bytes
         block = Block[Value](1, 1, size, size, size, size, size)

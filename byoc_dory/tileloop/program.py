@@ -57,6 +57,8 @@ class Operand:
         preloaded: whether the layer before loads its first tile.
         beside: name of the operand in whose buffers it lies, each of its rows behind one of that
             operand's, so that the device reads both as one row; empty for buffers of its own.
+        over: of the result of a single tile, name of the operand whose bytes it takes; empty for
+            bytes of its own.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Operand:
     title: str = ""
     preloaded: bool = False
     beside: str = ""
+    over: str = ""
 
     @cached_property
     def axes(self) -> frozenset[str]:

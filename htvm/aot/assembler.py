@@ -268,10 +268,11 @@ class Assembler:
                 returns_code=_returns_code(kernel.prototype),
                 layers=tuple(layer.name for layer in kernel.together) or (kernel.layer_name,),
                 accelerator=kernel.accelerator,
-                kind=kernel.kind,
+                kind="layer" if kernel.kind == "start" else kernel.kind,
                 predicted_cycles=kernel.predicted_cycles,
-                macs=sum(layer.macs for layer in kernel.layers),
+                macs=sum(layer.macs for layer in kernel.layers) if kernel.kind != "start" else 0,
                 comment=_sizes(kernel),
+                part=_part(kernel),
             )
             self.append(step, tensors, kernel.prototype)
 
@@ -397,6 +398,12 @@ def _sizes(kernel: Kernel) -> str:
         return "layout"
     first, *_, last = (*kernel.layers, kernel.layers[-1])
     return first.sizes_text if first is last else f"{len(kernel.layers)} layers"
+
+
+def _part(kernel: Kernel) -> str:
+    """Return which part of its layer a kernel computes, or that it only starts it."""
+    block = kernel.layer.name.removeprefix(kernel.layer_name) if kernel.layer else ""
+    return block + (".start" if kernel.kind == "start" else "")
 
 
 def _returns_code(prototype: str) -> bool:

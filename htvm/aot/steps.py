@@ -190,6 +190,7 @@ class Step:
         bytes: bytes of a copy, else 0.
         function: C function that is called: the kernel's own, or one that it shares with others.
         values: what a shared function is passed after the tensors: (parameter, value in C).
+        part: which part of the layer it is, behind the name; empty for all of it.
     """
 
     symbol: str
@@ -204,11 +205,12 @@ class Step:
     bytes: int = 0
     function: str = ""
     values: tuple[tuple[str, str], ...] = ()
+    part: str = ""
 
     @property
     def layer(self) -> str:
-        """The names of its layers, joined by "+"."""
-        return "+".join(self.layers)
+        """The names of its layers, joined by "+", and which part of it."""
+        return "+".join(self.layers) + self.part
 
 
 # Names that the entry function itself uses, besides the keywords of C.

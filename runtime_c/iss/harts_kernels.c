@@ -5,7 +5,8 @@
  *
  * Where hart 0 is a controller (FIRST_CORE > 0) it goes on with something else.  A kernel then lasts
  * from the wake-up until the last of these cores has arrived: at a barrier that hart 0 takes part in,
- * or, if it does not, where it sleeps.  Cores may meet at barriers of their own in between.
+ * or, if it does not, where it sleeps.  Cores may meet at barriers of their own in between.  The same
+ * holds where hart 0 is one of the cores, but does not meet those that it wakes at their barrier.
  */
 #include "harts.h"
 
@@ -16,7 +17,7 @@
 void htvm_harts_kernel_begins(harts_t *all, uint32_t mask, uint64_t now)
 {
     const uint32_t together = all->barrier_mask;
-    if (htvm_harts_controlled()) {
+    if (htvm_harts_controlled() || (together & 1u << HOST) == 0) {
         if (all->working == 0 && (mask & COMPUTING) != 0) {
             all->kernel_since = now;
         }

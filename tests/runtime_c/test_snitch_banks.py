@@ -80,7 +80,11 @@ def test_a_second_task_begins_where_the_first_ends(cluster: Cluster) -> None:
     for out in (16384, 24576):
         cluster.program((64, 64, 64), (0, 64), (8192, 64), (out, 64), SHIFT)
     # The drain of the first overlaps the second.
-    assert [len(banks(cluster, at)[1]) for at in (CYCLES - 22, CYCLES - 10, CYCLES + 10)] == [1, 2, 1]
+    assert [len(banks(cluster, at)[1]) for at in (CYCLES - 22, CYCLES - 10, CYCLES + 10)] == [
+        1,
+        2,
+        1,
+    ]
 
 
 def test_a_transfer_beside_a_task(cluster: Cluster) -> None:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from byoc_dory.layers import Layer
+from byoc_dory.layers import Layer, Rows
+from byoc_dory.layers.rowwise import AffineNorm, TableMap
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import LayerPlan
+from byoc_dory.plan import LayerPlan, plan_alone
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.core import ClusterCores
-from byoc_dory.soc.cluster.cost import costs_of, working
+from byoc_dory.soc.cluster.cost import computing, costs_of, working
 from byoc_dory.soc.cluster.emit import ClusterEmitter, ClusterLayout
-from byoc_dory.soc.cluster.program import cluster_program, is_ahead
+from byoc_dory.soc.cluster.program import cluster_program
 from byoc_dory.soc.cluster.requant import numbers_that_count
 from byoc_dory.soc.cluster.rules import RULES
-from byoc_dory.soc.cluster.tiles import tiling_problem
+from byoc_dory.soc.cluster.tiles import scratch_bytes, tiling_problem
 from byoc_dory.tileloop.cycles import Costs
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Heuristic, Objective, Size, TilingProblem
+from byoc_dory.tiling.problem import solution_of
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,28 @@ class ClusterAccelerator(ClusterCores):
 
     def costs(self, soc: Soc, layer: Layer, program: TileProgram, options: TilingOptions) -> Costs:
         """Return the cycles of kernels and transfers."""
-        working = self.working(soc, layer, options)
-        return costs_of(soc, working, layer, ahead=is_ahead(program))
+        return costs_of(soc, self.working(soc, layer, options), layer, program)
+
+    def held_back(self, soc: Soc, layer: Layer) -> str:
+        """Return why a layer cannot be started: nobody is left to do so, or to compute."""
+        if self.simd:
+            return f"the driver of '{self.name}' starts no kernels"
+        if self.cores < 2:
+            return "the only core drives the other devices"
+        if scratch_bytes(self.working(soc, layer, TilingOptions()), layer):
+            return "its kernel needs scratch memory of all cores"
+        return ""
+
+    def overwrites(self, layer: Layer) -> bool:
+        """Whether the kernel reads each element once, before it writes the same element."""
+        return isinstance(layer, Rows) and isinstance(layer.function, AffineNorm | TableMap)
+
+    def started_cycles(self, soc: Soc, layer: Layer, options: TilingOptions) -> int:
+        """Return the cycles of all cores but the one in control."""
+        problem = self.tiling_problem(soc, layer, options)
+        plan = plan_alone(layer, solution_of(problem, problem.whole), self.name, problem)
+        program = self.tile_program(soc, layer, replace(plan, hidden=0), options)
+        return computing(program, self.costs(soc, layer, program, options))
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same for the cores and engines beside them."""

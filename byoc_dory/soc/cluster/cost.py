@@ -31,7 +31,7 @@ from byoc_dory.soc.cluster import simd_work
 from byoc_dory.soc.cluster.attention import attention_work
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import has_sum_table, per_channel
-from byoc_dory.soc.cluster.program import cluster_program
+from byoc_dory.soc.cluster.program import cluster_program, is_ahead, is_apart
 from byoc_dory.soc.cluster.requant import Division, division_of, leaves_32_bits, mul_shift
 from byoc_dory.soc.cluster.rows import transfer_cost
 from byoc_dory.soc.cluster.tiles import is_narrow, scratch_bytes, tiling_problem
@@ -48,21 +48,26 @@ from byoc_dory.soc.cluster.work import (
 )
 from byoc_dory.tileloop.cycles import ComputeCost, Costs, Overheads, predicted_cycles
 from byoc_dory.tileloop.pipeline import Call
+from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Tile, TilingProblem, quickest, shortage_of
 from byoc_dory.tiling.problem import solution_of
 
 
-def costs_of(soc: Soc, core: ClusterCores, layer: Layer, *, ahead: bool = False) -> Costs:
+def costs_of(soc: Soc, core: ClusterCores, layer: Layer, program: TileProgram) -> Costs:
     """Return the costs of a layer's kernels and transfers.
 
     Args:
         soc: description of the SoC.
         core: the cores that compute it.
         layer: the layer.
-        ahead: its tiles are computed together with the layer before.
+        program: its tile program: whether its tiles are computed together with the layer before,
+            or without the core in control.
     """
     dma = soc.dma
     assert dma is not None
+    ahead = is_ahead(program)
+    if is_apart(program):
+        core = replace(core, cores=core.cores - 1)
     overheads = Overheads(
         order=core.order_cycles,
         latency=core.latency_cycles,
@@ -78,6 +83,22 @@ def costs_of(soc: Soc, core: ClusterCores, layer: Layer, *, ahead: bool = False)
         move=lambda block: transfer_cost(block, dma, core.plane_cycles),
         overheads=overheads,
     )
+
+
+def computing(program: TileProgram, costs: Costs) -> int:
+    """Return the cycles of the kernels of all tiles."""
+    return sum(costs.compute(program.call(tile)).cycles for tile in program.order())
+
+
+def split_cycles(program: TileProgram, costs: Costs, hidden: int) -> tuple[int, int]:
+    """Return the cycles of starting a layer, and of waiting for it of which some are hidden."""
+    overheads, finish = costs.overheads, costs.overheads.wait
+    if not program.result.resident:
+        (tile,) = program.order()
+        moved = costs.move(program.block(program.result, tile))
+        finish += overheads.order + overheads.latency + moved.cycles
+    cycles = predicted_cycles(program, costs) - computing(program, costs)
+    return cycles - finish, finish + computing(program, costs) - hidden
 
 
 def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, requant_cycles: Cycles) -> int:
@@ -264,10 +285,10 @@ def _quickest_tile_cycles(
     soc: Soc, variant: ClusterCores, core: ClusterCores, layer: Layer, problem: TilingProblem
 ) -> int:
     """Return the predicted cycles of the quickest tile, one after another."""
-    costs = costs_of(soc, variant, layer)
 
     def cycles(tile: Tile) -> int:
         plan = plan_alone(layer, solution_of(problem, tile), core.name, problem)
-        return predicted_cycles(cluster_program(variant, layer, plan, core.cores), costs)
+        program = cluster_program(variant, layer, plan, core.cores)
+        return predicted_cycles(program, costs_of(soc, variant, layer, program))
 
     return quickest(problem, cycles, (), TilingOptions()).objective

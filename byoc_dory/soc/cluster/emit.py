@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from byoc_dory.emit.layout import Conversion, RowLayout
-from byoc_dory.emit.staged import Calls, call_text, initialiser, staged_kernel
+from byoc_dory.emit.staged import Calls, Section, call_text, initialiser, staged_kernel
 from byoc_dory.emit.text import Expr, part_name, rendered
 from byoc_dory.emit.tile_text import TileWriter, Transfer
 from byoc_dory.layers import Layer, Weighted
@@ -22,7 +22,7 @@ from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.soc.cluster import simd_work, work
 from byoc_dory.soc.cluster.core import ClusterCores
-from byoc_dory.soc.cluster.cost import costs_of, working
+from byoc_dory.soc.cluster.cost import costs_of, split_cycles, working
 from byoc_dory.soc.cluster.packing import constants_of, pack
 from byoc_dory.soc.cluster.program import cluster_program
 from byoc_dory.soc.cluster.rows import transfer_cycles
@@ -44,6 +44,7 @@ def row_kernel(
     *,
     finish: str = "",
     scratch: int | None = None,
+    section: Section = "whole",
 ) -> Kernel:
     """Return the function that executes a layer of rows.
 
@@ -56,6 +57,7 @@ def row_kernel(
         cycles: predicted cycles.
         finish: C that waits for the end of a started computation.
         scratch: place in L1 of a tile's scratch space, if it needs any.
+        section: what the function does (`staged_kernel`).
     """
     calls = Calls(
         move=move_rows,
@@ -63,6 +65,7 @@ def row_kernel(
         wait="cluster_dma_wait({})",
         wait_all="cluster_dma_wait_all()",
         finish=finish,
+        fallible=section == "whole",
         more={} if scratch is None else {"L1_SCRATCH": scratch},
     )
     return staged_kernel(
@@ -75,6 +78,7 @@ def row_kernel(
         symbol,
         cycles,
         constant,
+        section=section,
     )
 
 
@@ -108,8 +112,17 @@ class ClusterEmitter:
     soc: Soc
     headers: tuple[str, ...] = ("cluster.h", "cluster_dma.h", "cluster_kernels.h")
 
+    def start(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
+        """Return the function that starts ``layer``, which the one of `layer` waits for."""
+        return self._kernel(layer, plan, options, part_name(symbol, "start"), "start")
+
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
-        """Return the function that runs ``layer`` tile by tile."""
+        """Return the function that runs ``layer`` tile by tile, or completes it."""
+        return self._kernel(layer, plan, options, symbol, "finish" if plan.started else "whole")
+
+    def _kernel(
+        self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str, section: Section
+    ) -> Kernel:
         budget = self.soc.memory(self.core.l1).size
         if options.l1_budget is not None:
             budget = options.l1_budget
@@ -118,12 +131,16 @@ class ClusterEmitter:
         if plan.ahead:
             constant, compute = None, "/* computed together with the layer before */\n"
         else:
-            constant = _constants(core, layer, plan, symbol)
+            constant = _constants(core, layer, plan, symbol) if section != "finish" else None
             compute = call_text(program, TileWriter(program, address="cluster_l1({})"), "args")
+        costs = costs_of(self.soc, core, layer, program)
+        cycles = predicted_cycles(program, costs)
+        if plan.hidden is not None:
+            cycles = split_cycles(program, costs, plan.hidden)[section == "finish"]
         return row_kernel(
-            self.core, layer, plan, program, compute, symbol, constant,
-            predicted_cycles(program, costs_of(self.soc, core, layer, ahead=plan.ahead)),
+            self.core, layer, plan, program, compute, symbol, constant, cycles,
             scratch=scratch_place(core, layer, plan),
+            finish="" if section == "whole" else "cluster_join()", section=section,
         )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from byoc_dory.definition import slot
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import (
@@ -53,6 +55,9 @@ ENGINE_IN_TURN = Pipeline(
         Action(Verb.STORE),
     ),
 )
+CORES_APART = Pipeline("started, and finished after other layers", ENGINE_IN_TURN.actions)
+"""Of a single tile (`LayerPlan.started`): what comes from `Verb.FINISH` on has its own function."""
+
 ENGINE_BESIDE = Pipeline(
     "of three tiles one is loaded, one computed, one stored",
     (
@@ -122,12 +127,22 @@ def cluster_program(
         struct=f"{struct}_t",
         function=f"cluster_run({kernel}, &{{}})",
     )
+    if plan.started:
+        apart = replace(compute, function=f"cluster_start({kernel}, &{{0}}, sizeof {{0}})")
+        if plan.l1_output == operands[0].l1:
+            out = replace(out, over=operands[0].name)
+        return row_program(layer, plan, axes, operands, out, apart, CORES_APART, CORES_APART)
     return row_program(layer, plan, axes, operands, out, compute, CORES_IN_TURN, CORES_BESIDE)
 
 
 def is_ahead(program: TileProgram) -> bool:
     """Whether the tiles of a program are computed together with the layer before."""
     return not program.compute.struct
+
+
+def is_apart(program: TileProgram) -> bool:
+    """Whether a program's tile is computed without the core in control."""
+    return program.in_turn is CORES_APART
 
 
 # ---------------------------------------------------------------------- kernels

@@ -11,9 +11,10 @@ dimensions: it is moved row by row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 
-from byoc_dory.layers import Convolution, Layer
+from byoc_dory.layers import Convolution, Layer, Tensor, TensorPart
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Dma
 from byoc_dory.tileloop.axes import TileAxis
@@ -99,7 +100,17 @@ def row_program(
 ) -> TileProgram:
     """Return the program with these parts; tiles overlap if the plan has two buffers."""
     overlapped = beside if plan.buffers > 1 else None
+    tensors = itertools.chain(layer.inputs, itertools.repeat(None))
+    operands = tuple(itertools.starmap(_in_whole, zip(operands, tensors, strict=False)))
+    out = _in_whole(out, layer.output)
     return TileProgram(layer.name, axes, operands, out, compute, in_turn, overlapped, plan.preload)
+
+
+def _in_whole(operand: Operand, tensor: Tensor | None) -> Operand:
+    """Return the operand with its offset in the tensor of which its own is a part in L2."""
+    if not (isinstance(tensor, TensorPart) and tensor.inside and tensor.first):
+        return operand
+    return replace(operand, offset=operand.offset + tensor.first)
 
 
 def transfer_cycles(size: int, rows: int, dma: Dma) -> int:

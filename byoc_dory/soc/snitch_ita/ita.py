@@ -131,6 +131,16 @@ class ItaAccelerator(Ita):
             return heads_of(layer, self.name, _CORES)
         return ((layer, self.name),)
 
+    @property
+    def preloads(self) -> bool:
+        """The core in control loads the next layer's weights while ITA computes."""
+        return True
+
+    @property
+    def rows_together(self) -> int:
+        """Rows of a tile."""
+        return self.tile
+
     def instead(self, layer: Layer) -> str:
         """Return that sums are products; empty for other layers."""
         if not isinstance(layer, Add):

@@ -9,6 +9,7 @@ whether the changed network keeps its accuracy, only training can show.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -233,11 +234,10 @@ class _Judge:
         self._soc = compiled.target.soc
         self._host = compiled.cost.host
         self._plans = _plans(compiled)
-        self._predicted = {
-            kernel.layer_name: kernel.predicted_cycles
-            for _, kernel in compiled.kernels.values()
-            if kernel.layer is not None
-        }
+        self._predicted: Counter[str] = Counter()
+        for _, kernel in compiled.kernels.values():
+            if kernel.layer is not None:
+                self._predicted[kernel.layer_name] += kernel.predicted_cycles
         program = compiled.program
         taken = program.constant_bytes + program.plan.peak + self._soc.host.stack
         taken += tensor_bytes((*program.l2_inputs, *program.outputs))

@@ -95,7 +95,7 @@ def _layer_row(
     plan = None if kernel is None else kernel.plan
     tiles = None if kernel is None else kernel.program
     return LayerRow(
-        name=" + ".join(names),
+        name=" + ".join(names) + step.part,
         op=_operator(compiled, step),
         accelerator=step.accelerator,
         shape="; ".join(layer.sizes_text for layer in layers)

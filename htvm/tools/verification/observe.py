@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import SimulationError
+from byoc_dory.layers import TensorPart
 from byoc_dory.memory.arena import written_over
 from htvm.firmware.build import RUN_MARK, build_rv32
 from htvm.firmware.lines import Lines
@@ -341,6 +342,8 @@ class _Finder:
 
     def _stored(self, index: int, step: Step, code: RegionCode, kernel: Kernel) -> Result | None:
         """Return a tensor in an accelerator's layout: a layer's output, or a prologue's."""
+        if kernel.kind == "start":
+            return None
         soc = self.compiled.target.soc
         tensor = self._border(code, kernel) if kernel.layer is None else kernel.layer.output
         name = kernel.accelerator
@@ -359,10 +362,11 @@ class _Finder:
             last = self._last_reader(code, tensor.name, index)
         else:
             last = self.lives.get(step.args[-1].name, len(self.steps))
+        inside = tensor.first if isinstance(tensor, TensorPart) and tensor.inside else 0
         return Result(
             index, last, tensor.name, expected, _AXES.get(("CHW", expected.ndim), ()), operand,
-            address, accelerator.l1 if resident else "L2", accelerator.layout(soc).offsets(tensor),
-            kernel.program,
+            address, accelerator.l1 if resident else "L2",
+            inside + accelerator.layout(soc).offsets(tensor), kernel.program,
         )  # fmt: skip
 
     @staticmethod
@@ -373,8 +377,12 @@ class _Finder:
 
     def _normalised(self, tensor: Tensor) -> Array | None:
         """Return the reference's values as (C, y, x) or (C,)."""
-        values = self.reference.get(tensor.name)
-        layout = tensor.layout if tensor.layout != "CHW" else self._layout(tensor.name)
+        name = tensor.whole.name if isinstance(tensor, TensorPart) else tensor.name
+        values = self.reference.get(name)
+        layout = tensor.layout if tensor.layout != "CHW" else self._layout(name)
+        if values is not None and isinstance(tensor, TensorPart):
+            # A block of rows: matrices are stored row by row.
+            values = values.reshape(-1)[tensor.first : tensor.first + tensor.elements]
         if values is None or values.size != tensor.elements:
             return None
         if values.dtype.itemsize != np.dtype(tensor.dtype).itemsize:
@@ -389,7 +397,10 @@ class _Finder:
         reading = {
             kernel.symbol
             for kernel in code.kernels
-            if kernel.layer is not None and tensor in [t.name for t in kernel.layer.inputs]
+            if kernel.layer is not None
+            and tensor in [t.name for t in kernel.layer.inputs]
+            # What was started has read it when it is waited for, and may have overwritten it.
+            and not (kernel.plan is not None and kernel.plan.started and kernel.kind == "layer")
         }
         return max(
             (i for i, step in enumerate(self.steps) if step.symbol in reading), default=index

@@ -1,6 +1,8 @@
 /* Running kernels on all compute cores; see cluster.h. */
 #include "cluster.h"
 
+#include <string.h>
+
 #ifdef HTVM_HAL_HARTS
 
 #include "snitch_dma_core.h"
@@ -16,16 +18,35 @@
 static HTVM_HAL_L1 volatile struct {
     cluster_kernel_t kernel;
     const void *args;
+    uint32_t first; /* the first core that takes part: 0, or 1 if core 0 does something else */
 } mailbox;
+
+static HTVM_HAL_L1 uint32_t started_args[CLUSTER_ARGS_BYTES / sizeof(uint32_t)];
 
 void cluster_run(cluster_kernel_t kernel, const void *args)
 {
     mailbox.kernel = kernel;
     mailbox.args = args;
+    mailbox.first = 0;
     htvm_hal_write(MASK, ALL_CORES);
     htvm_hal_write(WAKE, ALL_CORES & ~1u);
     kernel(args, 0, CLUSTER_CORES);
     (void)htvm_hal_read(BARRIER);
+}
+
+void cluster_start(cluster_kernel_t kernel, const void *args, uint32_t bytes)
+{
+    memcpy(started_args, args, bytes);
+    mailbox.kernel = kernel;
+    mailbox.args = started_args;
+    mailbox.first = 1;
+    htvm_hal_write(MASK, ALL_CORES & ~1u);
+    htvm_hal_write(WAKE, ALL_CORES & ~1u);
+}
+
+void cluster_join(void)
+{
+    htvm_hal_sleep(); /* core 1 wakes it behind the barrier */
 }
 
 _Noreturn void htvm_hart_main(uint32_t hart)
@@ -35,8 +56,12 @@ _Noreturn void htvm_hart_main(uint32_t hart)
     }
     for (;;) {
         htvm_hal_sleep();
-        mailbox.kernel(mailbox.args, hart, CLUSTER_CORES);
+        const uint32_t first = mailbox.first;
+        mailbox.kernel(mailbox.args, hart - first, CLUSTER_CORES - first);
         (void)htvm_hal_read(BARRIER);
+        if (hart == first) {
+            htvm_hal_write(WAKE, 1u);
+        }
     }
 }
 
@@ -46,6 +71,26 @@ void cluster_run(cluster_kernel_t kernel, const void *args)
 {
     for (uint32_t core = 0; core < CLUSTER_CORES; core++) {
         kernel(args, core, CLUSTER_CORES);
+    }
+}
+
+/* The latest time at which the cores may compute: so what does not wait for them does not find their
+ * results, and what overwrites their operands early spoils these. */
+static struct {
+    cluster_kernel_t kernel;
+    uint32_t args[CLUSTER_ARGS_BYTES / sizeof(uint32_t)];
+} started;
+
+void cluster_start(cluster_kernel_t kernel, const void *args, uint32_t bytes)
+{
+    started.kernel = kernel;
+    memcpy(started.args, args, bytes);
+}
+
+void cluster_join(void)
+{
+    for (uint32_t core = 1; core < CLUSTER_CORES; core++) {
+        started.kernel(started.args, core - 1u, CLUSTER_CORES - 1u);
     }
 }
 

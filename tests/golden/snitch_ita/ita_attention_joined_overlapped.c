@@ -3,7 +3,7 @@
  * predicted: 1790 cycles */
 int32_t net_mha_query(const int8_t *in)
 {
-    enum { L1_IN = 24960, L1_OUT = 0, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    enum { L1_IN = 41344, L1_OUT = 0, L1_WEIGHTS = 16384, L1_NEXT = 32768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
@@ -41,6 +41,14 @@ int32_t net_mha_query(const int8_t *in)
                 .out_stride = 128,
             };
             running[tile % 2u] = snitch_ita_program(&task);
+            if (tile == 1u) { /* constants of the next layer */
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_NEXT),
+                    .from = net_mha_key_weights,
+                    .bytes = 4288,
+                    .rows = 1,
+                });
+            }
         }
         if (step >= 2u) { /* finish */
             const uint32_t tile = step - 2u;
@@ -68,15 +76,16 @@ int32_t net_mha_query(const int8_t *in)
             });
         }
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
 /* mha.key: gemm 128x64 times 64x128
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (2 in all, two of them in L1)
- * predicted: 1790 cycles */
+ * predicted: 1673 cycles */
 int32_t net_mha_key(const int8_t *in)
 {
-    enum { L1_IN = 41344, L1_OUT = 16384, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
+    enum { L1_IN = 57728, L1_OUT = 16384, L1_WEIGHTS = 32768, L1_NEXT = 49152 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running[2] = {0}; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
@@ -114,6 +123,14 @@ int32_t net_mha_key(const int8_t *in)
                 .out_stride = 128,
             };
             running[tile % 2u] = snitch_ita_program(&task);
+            if (tile == 1u) { /* constants of the next layer */
+                cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_NEXT),
+                    .from = net_mha_value_weights,
+                    .bytes = 4288,
+                    .rows = 1,
+                });
+            }
         }
         if (step >= 2u) { /* finish */
             const uint32_t tile = step - 2u;
@@ -126,27 +143,30 @@ int32_t net_mha_key(const int8_t *in)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                cluster_dma_start(&(cluster_dma_t){
+                ready = cluster_dma_start(&(cluster_dma_t){
                     .to = cluster_l1(L1_IN),
                     .from = in,
                     .bytes = 8192,
                     .rows = 1,
                 });
             }
-            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 4288u),
-                .from = net_mha_key_weights + k * 4288u,
-                .bytes = 4288,
-                .rows = 1,
-            });
+            if (tile != 0u) { /* weights */
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_WEIGHTS + tile % 2u * 4288u),
+                    .from = net_mha_key_weights + k * 4288u,
+                    .bytes = 4288,
+                    .rows = 1,
+                });
+            }
         }
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
 /* mha.value: gemm 128x64 times 64x128
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (2 in all, two of them in L1)
- * predicted: 1790 cycles */
+ * predicted: 1673 cycles */
 int32_t net_mha_value(const int8_t *in)
 {
     enum { L1_IN = 57728, L1_OUT = 32768, L1_WEIGHTS = 49152 }; /* byte offsets in L1 */
@@ -199,19 +219,21 @@ int32_t net_mha_value(const int8_t *in)
             const uint32_t tile = step;
             const uint32_t k = tile;
             if (tile == 0u) { /* rows of in */
-                cluster_dma_start(&(cluster_dma_t){
+                ready = cluster_dma_start(&(cluster_dma_t){
                     .to = cluster_l1(L1_IN),
                     .from = in,
                     .bytes = 8192,
                     .rows = 1,
                 });
             }
-            ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-                .to = cluster_l1(L1_WEIGHTS + tile % 2u * 4288u),
-                .from = net_mha_value_weights + k * 4288u,
-                .bytes = 4288,
-                .rows = 1,
-            });
+            if (tile != 0u) { /* weights */
+                ready = cluster_dma_start(&(cluster_dma_t){
+                    .to = cluster_l1(L1_WEIGHTS + tile % 2u * 4288u),
+                    .from = net_mha_value_weights + k * 4288u,
+                    .bytes = 4288,
+                    .rows = 1,
+                });
+            }
         }
     }
     return 0;
@@ -222,7 +244,7 @@ int32_t net_mha_value(const int8_t *in)
  * predicted: 7733 cycles */
 int32_t net_mha_context(void)
 {
-    enum { L1_QUERY = 0, L1_KEY = 16384, L1_VALUE = 32768, L1_OUT = 49152, L1_SCRATCH = 65536 }; /* byte offsets in L1 */
+    enum { L1_QUERY = 0, L1_KEY = 16384, L1_VALUE = 32768, L1_OUT = 49152, L1_NEXT = 65536, L1_SCRATCH = 73920 }; /* byte offsets in L1 */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
@@ -268,30 +290,29 @@ int32_t net_mha_context(void)
             running = snitch_ita_program(&context);
         }
     }
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_weights,
+        .bytes = 8384,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
 /* mha: gemm 128x128 times 128x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1962 cycles */
+ * predicted: 1696 cycles */
 int32_t net_mha(int8_t *out)
 {
-    enum { L1_IN = 49152, L1_OUT = 8384, L1_WEIGHTS = 0 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    enum { L1_IN = 49152, L1_OUT = 0, L1_WEIGHTS = 65536 }; /* byte offsets in L1 */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(L1_WEIGHTS),
-        .from = net_mha_weights,
-        .bytes = 8384,
-        .rows = 1,
-    });
-    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,

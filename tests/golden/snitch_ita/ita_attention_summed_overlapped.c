@@ -3,7 +3,7 @@
  * predicted: 1189 cycles */
 int32_t net_mha_head0_query(const int8_t *in)
 {
-    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384, L1_NEXT = 24576 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
@@ -40,33 +40,34 @@ int32_t net_mha_head0_query(const int8_t *in)
         .out_stride = 64,
     };
     running = snitch_ita_program(&task);
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_head0_key_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
 /* mha.head0.key: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1189 cycles */
+ * predicted: 1072 cycles */
 int32_t net_mha_head0_key(const int8_t *in)
 {
-    enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
+    enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576, L1_NEXT = 32768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
         .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
-        .rows = 1,
-    });
-    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(L1_WEIGHTS),
-        .from = net_mha_head0_key_weights,
-        .bytes = 4288,
         .rows = 1,
     });
     cluster_dma_wait(ready);
@@ -89,16 +90,23 @@ int32_t net_mha_head0_key(const int8_t *in)
         .out_stride = 64,
     };
     running = snitch_ita_program(&task);
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_head0_value_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
 /* mha.head0.value: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1189 cycles */
+ * predicted: 1072 cycles */
 int32_t net_mha_head0_value(const int8_t *in)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
@@ -106,16 +114,10 @@ int32_t net_mha_head0_value(const int8_t *in)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
         .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
-        .rows = 1,
-    });
-    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(L1_WEIGHTS),
-        .from = net_mha_head0_value_weights,
-        .bytes = 4288,
         .rows = 1,
     });
     cluster_dma_wait(ready);
@@ -150,7 +152,7 @@ int32_t net_mha_head0_value(const int8_t *in)
  * predicted: 3959 cycles */
 int32_t net_mha_head0_context(void)
 {
-    enum { L1_QUERY = 8192, L1_KEY = 16384, L1_VALUE = 24576, L1_OUT = 32768, L1_SCRATCH = 0 }; /* byte offsets in L1 */
+    enum { L1_QUERY = 8192, L1_KEY = 16384, L1_VALUE = 24576, L1_OUT = 32768, L1_NEXT = 40960, L1_SCRATCH = 0 }; /* byte offsets in L1 */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
@@ -194,30 +196,29 @@ int32_t net_mha_head0_context(void)
         (void)snitch_ita_program(&scores);
         running = snitch_ita_program(&context);
     }
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_head0_output_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
 /* mha.head0.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1274 cycles */
+ * predicted: 1072 cycles */
 int32_t net_mha_head0_output(int8_t *out)
 {
-    enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 8192 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 40960, L1_NEXT = 16384 }; /* byte offsets in L1 */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(L1_WEIGHTS),
-        .from = net_mha_head0_output_weights,
-        .bytes = 4288,
-        .rows = 1,
-    });
-    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
@@ -237,6 +238,12 @@ int32_t net_mha_head0_output(int8_t *out)
         .out_stride = 64,
     };
     running = snitch_ita_program(&task);
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_head1_query_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
@@ -253,24 +260,18 @@ int32_t net_mha_head0_output(int8_t *out)
 
 /* mha.head1.query: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1189 cycles */
+ * predicted: 1072 cycles */
 int32_t net_mha_head1_query(const int8_t *in)
 {
-    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384, L1_NEXT = 24576 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
         .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
-        .rows = 1,
-    });
-    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(L1_WEIGHTS),
-        .from = net_mha_head1_query_weights,
-        .bytes = 4288,
         .rows = 1,
     });
     cluster_dma_wait(ready);
@@ -293,33 +294,34 @@ int32_t net_mha_head1_query(const int8_t *in)
         .out_stride = 64,
     };
     running = snitch_ita_program(&task);
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_head1_key_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
 /* mha.head1.key: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1189 cycles */
+ * predicted: 1072 cycles */
 int32_t net_mha_head1_key(const int8_t *in)
 {
-    enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576 }; /* byte offsets in L1 */
+    enum { L1_IN = 0, L1_OUT = 16384, L1_WEIGHTS = 24576, L1_NEXT = 32768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
         .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
-        .rows = 1,
-    });
-    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(L1_WEIGHTS),
-        .from = net_mha_head1_key_weights,
-        .bytes = 4288,
         .rows = 1,
     });
     cluster_dma_wait(ready);
@@ -342,16 +344,23 @@ int32_t net_mha_head1_key(const int8_t *in)
         .out_stride = 64,
     };
     running = snitch_ita_program(&task);
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_head1_value_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
 /* mha.head1.value: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1189 cycles */
+ * predicted: 1072 cycles */
 int32_t net_mha_head1_value(const int8_t *in)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
@@ -359,16 +368,10 @@ int32_t net_mha_head1_value(const int8_t *in)
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
         .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
-        .rows = 1,
-    });
-    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(L1_WEIGHTS),
-        .from = net_mha_head1_value_weights,
-        .bytes = 4288,
         .rows = 1,
     });
     cluster_dma_wait(ready);
@@ -403,7 +406,7 @@ int32_t net_mha_head1_value(const int8_t *in)
  * predicted: 3959 cycles */
 int32_t net_mha_head1_context(void)
 {
-    enum { L1_QUERY = 8192, L1_KEY = 16384, L1_VALUE = 24576, L1_OUT = 32768, L1_SCRATCH = 0 }; /* byte offsets in L1 */
+    enum { L1_QUERY = 8192, L1_KEY = 16384, L1_VALUE = 24576, L1_OUT = 32768, L1_NEXT = 40960, L1_SCRATCH = 0 }; /* byte offsets in L1 */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
@@ -447,30 +450,29 @@ int32_t net_mha_head1_context(void)
         (void)snitch_ita_program(&scores);
         running = snitch_ita_program(&context);
     }
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_head1_output_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
 /* mha.head1.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1274 cycles */
+ * predicted: 1072 cycles */
 int32_t net_mha_head1_output(int8_t *out)
 {
-    enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 8192 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 40960, L1_NEXT = 16384 }; /* byte offsets in L1 */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(L1_WEIGHTS),
-        .from = net_mha_head1_output_weights,
-        .bytes = 4288,
-        .rows = 1,
-    });
-    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
@@ -490,6 +492,12 @@ int32_t net_mha_head1_output(int8_t *out)
         .out_stride = 64,
     };
     running = snitch_ita_program(&task);
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_weights,
+        .bytes = 8192,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
@@ -506,7 +514,7 @@ int32_t net_mha_head1_output(int8_t *out)
 
 /* mha: add 64x128x1
  * on the integer transformer accelerator 16x64; tile k=64, y=64 (2 in all, two of them in L1)
- * predicted: 2100 cycles */
+ * predicted: 1922 cycles */
 int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
 {
     enum { L1_IN0 = 0, L1_IN1 = 64, L1_OUT = 24576, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -587,14 +595,6 @@ int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
                 .to_stride = 128,
                 .from_stride = 64,
             });
-            if (tile == 0u) { /* weights */
-                ready = cluster_dma_start(&(cluster_dma_t){
-                    .to = cluster_l1(L1_WEIGHTS),
-                    .from = net_mha_weights,
-                    .bytes = 8192,
-                    .rows = 1,
-                });
-            }
         }
     }
     cluster_dma_wait_all();

@@ -1,11 +1,9 @@
-/* gemm 128x64 times 64x64
+/* mha.head0.query: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1189 cycles
- * shared by 4 layers: mha.head0.query, mha.head0.key, mha.head1.query, mha.head1.key */
-int32_t net_shared_gemm_1(const int8_t *in, const uint8_t *weights, uint32_t l1_out,
-    uint32_t l1_weights, int32_t mult, int32_t add)
+ * predicted: 1189 cycles */
+int32_t net_mha_head0_query(const int8_t *in)
 {
-    enum { L1_IN = 0 }; /* byte offsets in L1 */
+    enum { L1_IN = 0, L1_OUT = 8192, L1_WEIGHTS = 16384, L1_NEXT = 24576 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
@@ -17,9 +15,61 @@ int32_t net_shared_gemm_1(const int8_t *in, const uint8_t *weights, uint32_t l1_
         .rows = 1,
     });
     ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(l1_weights),
-        .from = weights,
+        .to = cluster_l1(L1_WEIGHTS),
+        .from = net_mha_head0_query_weights,
         .bytes = 4288,
+        .rows = 1,
+    });
+    cluster_dma_wait(ready);
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 64,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant.mult = 114,
+        .requant.shift = 14,
+        .requant.add = 0,
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 64,
+    };
+    running = snitch_ita_program(&task);
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_head0_key_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    cluster_dma_wait_all();
+    return 0;
+}
+
+/* gemm 128x64 times 64x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 1072 cycles
+ * shared by 3 layers: mha.head0.key, mha.head1.query, mha.head1.key */
+int32_t net_shared_gemm_1(const int8_t *in, const uint8_t *next, uint32_t l1_out,
+    uint32_t l1_weights, uint32_t l1_next, int32_t mult, int32_t add)
+{
+    enum { L1_IN = 0 }; /* byte offsets in L1 */
+    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
+    int32_t code;
+
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+        .to = cluster_l1(L1_IN),
+        .from = in,
+        .bytes = 8192,
         .rows = 1,
     });
     cluster_dma_wait(ready);
@@ -42,34 +92,35 @@ int32_t net_shared_gemm_1(const int8_t *in, const uint8_t *weights, uint32_t l1_
         .out_stride = 64,
     };
     running = snitch_ita_program(&task);
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(l1_next),
+        .from = next,
+        .bytes = 4288,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
 /* gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1189 cycles
+ * predicted: 1072 cycles
  * shared by 2 layers: mha.head0.value, mha.head1.value */
-int32_t net_shared_gemm_2(const int8_t *in, const uint8_t *weights)
+int32_t net_shared_gemm_2(const int8_t *in)
 {
     enum { L1_IN = 0, L1_OUT = 24576, L1_WEIGHTS = 32768 }; /* byte offsets in L1 */
     uint32_t ready = 0; /* the last transfer that loads the next tile */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    cluster_dma_start(&(cluster_dma_t){ /* rows of in */
+    ready = cluster_dma_start(&(cluster_dma_t){ /* rows of in */
         .to = cluster_l1(L1_IN),
         .from = in,
         .bytes = 8192,
-        .rows = 1,
-    });
-    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(L1_WEIGHTS),
-        .from = weights,
-        .bytes = 4288,
         .rows = 1,
     });
     cluster_dma_wait(ready);
@@ -103,9 +154,9 @@ int32_t net_shared_gemm_2(const int8_t *in, const uint8_t *weights)
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
  * predicted: 3959 cycles
  * shared by 2 layers: mha.head0.context, mha.head1.context */
-int32_t net_shared_attend_1(void)
+int32_t net_shared_attend_1(const uint8_t *next)
 {
-    enum { L1_QUERY = 8192, L1_KEY = 16384, L1_VALUE = 24576, L1_OUT = 32768, L1_SCRATCH = 0 }; /* byte offsets in L1 */
+    enum { L1_QUERY = 8192, L1_KEY = 16384, L1_VALUE = 24576, L1_OUT = 32768, L1_NEXT = 40960, L1_SCRATCH = 0 }; /* byte offsets in L1 */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
@@ -149,40 +200,38 @@ int32_t net_shared_attend_1(void)
         (void)snitch_ita_program(&scores);
         running = snitch_ita_program(&context);
     }
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = next,
+        .bytes = 4288,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
     }
+    cluster_dma_wait_all();
     return 0;
 }
 
-/* gemm 128x64 times 64x64
+/* mha.head0.output: gemm 128x64 times 64x64
  * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
- * predicted: 1274 cycles
- * shared by 2 layers: mha.head0.output, mha.head1.output */
-int32_t net_shared_gemm_3(int8_t *out, const uint8_t *weights, int32_t mult, int32_t add)
+ * predicted: 1072 cycles */
+int32_t net_mha_head0_output(int8_t *out)
 {
-    enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 8192 }; /* byte offsets in L1 */
-    uint32_t ready = 0; /* the last transfer that loads the next tile */
+    enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 40960, L1_NEXT = 16384 }; /* byte offsets in L1 */
     uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
     int32_t code;
 
-    ready = cluster_dma_start(&(cluster_dma_t){ /* weights */
-        .to = cluster_l1(L1_WEIGHTS),
-        .from = weights,
-        .bytes = 4288,
-        .rows = 1,
-    });
-    cluster_dma_wait(ready);
     const snitch_ita_task_t task = {
         .rows = 128,
         .cols = 64,
         .inner = 64,
         .operation = SNITCH_ITA_OP_LINEAR,
         .bias_kind = SNITCH_ITA_BIAS_COLS,
-        .requant.mult = mult,
+        .requant.mult = 112,
         .requant.shift = 14,
-        .requant.add = add,
+        .requant.add = 1,
         .activation = SNITCH_ITA_ACT_IDENTITY,
         .left = HTVM_L1_BASE + L1_IN,
         .left_stride = 64,
@@ -193,6 +242,60 @@ int32_t net_shared_gemm_3(int8_t *out, const uint8_t *weights, int32_t mult, int
         .out_stride = 64,
     };
     running = snitch_ita_program(&task);
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_head1_query_weights,
+        .bytes = 4288,
+        .rows = 1,
+    });
+    code = snitch_ita_wait_for(running);
+    if (code != 0) {
+        return code;
+    }
+    cluster_dma_start(&(cluster_dma_t){ /* result */
+        .to = out,
+        .from = cluster_l1(L1_OUT),
+        .bytes = 8192,
+        .rows = 1,
+    });
+    cluster_dma_wait_all();
+    return 0;
+}
+
+/* mha.head1.output: gemm 128x64 times 64x64
+ * on the integer transformer accelerator 16x64; tile k=64, y=128 (1 in all)
+ * predicted: 1072 cycles */
+int32_t net_mha_head1_output(int8_t *out)
+{
+    enum { L1_IN = 32768, L1_OUT = 0, L1_WEIGHTS = 40960, L1_NEXT = 16384 }; /* byte offsets in L1 */
+    uint32_t running = 0; /* tasks given to integer transformer accelerator 16x64 */
+    int32_t code;
+
+    const snitch_ita_task_t task = {
+        .rows = 128,
+        .cols = 64,
+        .inner = 64,
+        .operation = SNITCH_ITA_OP_LINEAR,
+        .bias_kind = SNITCH_ITA_BIAS_COLS,
+        .requant.mult = 115,
+        .requant.shift = 14,
+        .requant.add = -1,
+        .activation = SNITCH_ITA_ACT_IDENTITY,
+        .left = HTVM_L1_BASE + L1_IN,
+        .left_stride = 64,
+        .right = HTVM_L1_BASE + L1_WEIGHTS,
+        .right_stride = 64,
+        .bias = HTVM_L1_BASE + L1_WEIGHTS + 4096,
+        .out = HTVM_L1_BASE + L1_OUT,
+        .out_stride = 64,
+    };
+    running = snitch_ita_program(&task);
+    cluster_dma_start(&(cluster_dma_t){ /* constants of the next layer */
+        .to = cluster_l1(L1_NEXT),
+        .from = net_mha_weights,
+        .bytes = 8192,
+        .rows = 1,
+    });
     code = snitch_ita_wait_for(running);
     if (code != 0) {
         return code;
@@ -209,7 +312,7 @@ int32_t net_shared_gemm_3(int8_t *out, const uint8_t *weights, int32_t mult, int
 
 /* mha: add 64x128x1
  * on the integer transformer accelerator 16x64; tile k=64, y=64 (2 in all, two of them in L1)
- * predicted: 2100 cycles */
+ * predicted: 1922 cycles */
 int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
 {
     enum { L1_IN0 = 0, L1_IN1 = 64, L1_OUT = 24576, L1_WEIGHTS = 16384 }; /* byte offsets in L1 */
@@ -290,14 +393,6 @@ int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
                 .to_stride = 128,
                 .from_stride = 64,
             });
-            if (tile == 0u) { /* weights */
-                ready = cluster_dma_start(&(cluster_dma_t){
-                    .to = cluster_l1(L1_WEIGHTS),
-                    .from = net_mha_weights,
-                    .bytes = 8192,
-                    .rows = 1,
-                });
-            }
         }
     }
     cluster_dma_wait_all();
@@ -305,15 +400,15 @@ int32_t net_mha(const int8_t *in0, const int8_t *in1, int8_t *out)
 }
 
 /* calls, with what is passed after the tensors:
- * mha.head0.query: net_shared_gemm_1(weights = net_mha_head0_query_weights, l1_out = 8192, l1_weights = 16384, mult = 114, add = 0)
- * mha.head0.key: net_shared_gemm_1(weights = net_mha_head0_key_weights, l1_out = 16384, l1_weights = 24576, mult = 70, add = -3)
- * mha.head0.value: net_shared_gemm_2(weights = net_mha_head0_value_weights)
- * mha.head0.context: net_shared_attend_1()
- * mha.head0.output: net_shared_gemm_3(weights = net_mha_head0_output_weights, mult = 112, add = 1)
- * mha.head1.query: net_shared_gemm_1(weights = net_mha_head1_query_weights, l1_out = 8192, l1_weights = 16384, mult = 114, add = 0)
- * mha.head1.key: net_shared_gemm_1(weights = net_mha_head1_key_weights, l1_out = 16384, l1_weights = 24576, mult = 70, add = -3)
- * mha.head1.value: net_shared_gemm_2(weights = net_mha_head1_value_weights)
- * mha.head1.context: net_shared_attend_1()
- * mha.head1.output: net_shared_gemm_3(weights = net_mha_head1_output_weights, mult = 115, add = -1)
+ * mha.head0.query: net_mha_head0_query()
+ * mha.head0.key: net_shared_gemm_1(next = net_mha_head0_value_weights, l1_out = 16384, l1_weights = 24576, l1_next = 32768, mult = 70, add = -3)
+ * mha.head0.value: net_shared_gemm_2()
+ * mha.head0.context: net_shared_attend_1(next = net_mha_head0_output_weights)
+ * mha.head0.output: net_mha_head0_output()
+ * mha.head1.query: net_shared_gemm_1(next = net_mha_head1_key_weights, l1_out = 8192, l1_weights = 16384, l1_next = 24576, mult = 114, add = 0)
+ * mha.head1.key: net_shared_gemm_1(next = net_mha_head1_value_weights, l1_out = 16384, l1_weights = 24576, l1_next = 32768, mult = 70, add = -3)
+ * mha.head1.value: net_shared_gemm_2()
+ * mha.head1.context: net_shared_attend_1(next = net_mha_head1_output_weights)
+ * mha.head1.output: net_mha_head1_output()
  * mha: net_mha()
  */

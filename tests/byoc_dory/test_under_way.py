@@ -1,0 +1,296 @@
+"""Layers of the cores beside layers of ITA: results, what is split, guards, and when it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byoc_dory.blocks import schedule_blocks
+from byoc_dory.codegen import generate
+from byoc_dory.cost import Cost
+from byoc_dory.errors import TileProgramError
+from byoc_dory.layers import Layer, MulShift, Tensor, add_layer, gemm_layer, matrix, rows_layer
+from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RowFunction, TableMap
+from byoc_dory.options import TilingOptions
+from byoc_dory.planning import expand
+from byoc_dory.region import Region, RegionCode
+from byoc_dory.soc.base import Soc
+from byoc_dory.soc.registry import resolve
+from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
+from byoc_dory.under_way import Running, check_under_way
+from tests.byoc_dory.program import Case
+from tests.byoc_dory.test_snitch_native import check as check_native
+from tests.reference import matrix_layers
+
+
+def int8(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.integers(-128, 128, shape).astype(np.int8)
+
+
+def requant(rng: np.random.Generator, shift: int) -> MulShift:
+    return MulShift((int(rng.integers(1, 256)),), (shift,), (1 << shift - 1,))
+
+
+def product(rng: np.random.Generator, name: str, source: Tensor, columns: int) -> Layer:
+    weight = int8(rng, columns, source.shape[0])
+    bias = rng.integers(-3000, 3000, columns).astype(np.int32)
+    return gemm_layer(name, source, weight, bias, requant=requant(rng, 14))
+
+
+def function(rng: np.random.Generator, columns: int) -> RowFunction:
+    weight = rng.integers(-90, 90, columns).astype(np.int32)
+    bias = rng.integers(-9000, 9000, columns).astype(np.int32)
+    kinds: tuple[RowFunction, ...] = (
+        AffineNorm(weight, bias, 1, 7),
+        LayerNorm(weight, bias, 5),
+        TableMap(rng.integers(0, 256, 256).astype(np.uint8)),
+    )
+    return kinds[int(rng.integers(len(kinds)))]
+
+
+def stack(seed: int, depth: int = 2, rows: int = 128) -> Region:
+    """Feed-forward networks: two products on ITA, a sum, and a function of rows on the cores."""
+    rng = np.random.default_rng(seed)
+    columns, hidden = 64 * int(rng.integers(1, 3)), 64 * int(rng.integers(1, 5))
+    source = matrix("x", rows, columns)
+    tensor, layers, homes = source, [], []
+    for n in range(depth):
+        inner = product(rng, f"inner{n}", tensor, hidden)
+        outer = product(rng, f"outer{n}", inner.output, columns)
+        total = add_layer(f"sum{n}", outer.output, tensor, f"sum{n}", requant=requant(rng, 8))
+        norm = rows_layer(f"norm{n}", total.output, function(rng, columns))
+        layers += [inner, outer, total, norm]
+        homes += ["ita", "ita", "ita", "cluster"]
+        tensor = norm.output
+    return Region(f"r{seed}", tuple(layers), (source,), (tensor,), homes=tuple(homes))
+
+
+def code_of(region: Region, soc: Soc = SNITCH_ITA, **options: object) -> RegionCode:
+    return generate(region, Cost(soc, TilingOptions(**options)), region.name)  # type: ignore[arg-type]
+
+
+def case_of(region: Region, seed: int) -> Case:
+    rng = np.random.default_rng(seed)
+    values = {tensor.name: int8(rng, *tensor.shape) for tensor in region.inputs}
+    for layer in region.layers:
+        given = [values[tensor.name] for tensor in layer.inputs]
+        values[layer.output.name] = matrix_layers.evaluate(layer, given)
+    return Case(
+        code_of(region),
+        tuple(matrix_layers.stored(values[tensor.name]) for tensor in region.inputs),
+        tuple(matrix_layers.stored(values[tensor.name]) for tensor in region.outputs),
+    )
+
+
+def started(code: RegionCode) -> list[str]:
+    return [kernel.layer_name for kernel in code.kernels if kernel.kind == "start"]
+
+
+def running(code: RegionCode) -> list[Running]:
+    return [
+        Running(kernel.layer, kernel.accelerator, kernel.program)
+        for kernel in code.kernels
+        if kernel.kind == "layer" and kernel.layer is not None and kernel.program is not None
+    ]
+
+
+# ---------------------------------------------------------------------- results
+
+
+def test_results_of_random_networks(tmp_path: Path) -> None:
+    """On this machine the cores compute as late as they may: what does not wait is wrong."""
+    cases = [case_of(stack(seed, depth=1 + seed % 3), seed) for seed in range(6)]
+    assert sum(bool(started(case.code)) for case in cases) > 3
+    check_native(cases, tmp_path, sanitize=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(10, 110, 10))
+def test_results_of_many_random_networks(tmp_path: Path, start: int) -> None:
+    cases = [
+        case_of(stack(seed, depth=1 + seed % 3, rows=(128, 256)[seed % 2]), seed)
+        for seed in range(start, start + 10)
+    ]
+    check_native(cases, tmp_path, sanitize=False)
+
+
+def test_the_plan_saves_what_the_cores_hide() -> None:
+    code = code_of(stack(1))
+    plan = code.plan
+    assert plan is not None and plan.saved_cycles > 0
+    predicted = sum(kernel.predicted_cycles for kernel in code.kernels)
+    assert predicted == plan.cycles - plan.saved_cycles
+    for number, first in plan.starts.items():
+        assert plan.layers[number].started
+        assert first < number
+
+
+# ---------------------------------------------------------------------- what is split
+
+
+def test_halves_of_rows_are_ranges_of_what_others_read() -> None:
+    region, cost = stack(4), Cost(SNITCH_ITA, TilingOptions())
+    expanded = expand(cost, region)
+    schedule, homes = schedule_blocks(
+        expanded.region.layers, expanded.homes, ["norm1"], SNITCH_ITA, cost.best_cycles
+    )
+    assert schedule.reason == ""
+    assert {homes[layer.name].name for layer in schedule.layers} == {"ita", "cluster"}
+    by_name = {layer.name: layer for layer in schedule.layers}
+    lower = by_name["norm1.rows1"].output
+    assert (lower.inside, lower.first, lower.stored.name) == (True, lower.elements, "norm1")
+    between = by_name["inner1.rows1"].output
+    assert (between.inside, between.stored) == (False, between)
+    assert [layer.whole_name for layer in schedule.layers].count("inner1") == 2
+
+
+@pytest.mark.parametrize(
+    ("region", "target", "options"),
+    [
+        (stack(1, rows=64), "snitch_ita", {}),  # one tile of ITA: there are no halves
+        (stack(1, rows=192), "snitch_ita", {}),  # halves of 96 rows are none of ITA's tiles
+        (stack(1), "snitch_ita", {"schedule": "published"}),
+        (stack(1), "snitch_ita", {"schedule": "decoupled"}),
+        (stack(1), "snitch_ita", {"objective": "array"}),
+        (stack(1), "snitch_ita:cores=1", {}),  # nobody is left to compute
+    ],
+)
+def test_layers_run_one_after_another(region: Region, target: str, options: dict[str, str]) -> None:
+    code = code_of(region, resolve(target).soc, **options)
+    assert not started(code)
+    assert code.plan is not None and not code.plan.starts
+
+
+def test_why_nothing_is_started() -> None:
+    soc = resolve("snitch_ita:cores=1").soc
+    expanded = expand(Cost(soc, TilingOptions()), stack(1))
+    schedule, _ = schedule_blocks(
+        expanded.region.layers, expanded.homes, ["norm1"], soc, lambda home, layer: 100.0
+    )
+    assert not schedule.starts
+    assert "the only core drives the other devices" in schedule.reason
+
+
+def test_calls_of_a_users_accelerator_block() -> None:
+    ita = SNITCH_ITA.accelerator("ita")
+    (layer, *_) = stack(1).layers
+    assert ita.held_back(SNITCH_ITA, layer) == "calls of 'ita' return when their layer is done"
+
+
+def test_one_context_of_ita_is_enough(tmp_path: Path) -> None:
+    """The driver waits until a context is free."""
+    shortest = replace(
+        SNITCH_ITA,
+        accelerators=tuple(
+            replace(each, contexts=1) if each.name == "ita" else each  # type: ignore[call-arg]
+            for each in SNITCH_ITA.accelerators
+        ),
+    )
+    assert started(code_of(stack(2), shortest))
+
+
+# ---------------------------------------------------------------------- guards
+
+
+def mutants(code: RegionCode, rng: np.random.Generator) -> tuple[list[Running], Mapping[int, int]]:
+    """One change: a start or an end elsewhere, two layers swapped, or a place in L1 moved."""
+    layers, plan = running(code), code.plan
+    assert plan is not None
+    starts = dict(plan.starts)
+    kind, number = int(rng.integers(4)), int(rng.choice(list(starts)))
+    if kind == 0:
+        starts[number] = int(rng.integers(-1, len(layers)))
+    elif kind == 1:
+        one, other = rng.integers(0, len(layers), 2)
+        layers[one], layers[other] = layers[other], layers[one]
+    elif kind == 2:
+        layer = layers.pop(number)
+        at = int(rng.integers(0, len(layers) + 1))
+        layers.insert(at, layer)
+        starts[at] = starts.pop(number)
+    else:
+        changed = layers[int(rng.integers(len(layers)))]
+        out = changed.program.result
+        moved = replace(out, l1=int(rng.integers(0, 6000)) * 16)
+        layers[layers.index(changed)] = replace(
+            changed, program=replace(changed.program, result=moved)
+        )
+    return layers, starts
+
+
+def is_harmless(layers: Sequence[Running], starts: Mapping[int, int]) -> bool:
+    """Another way to see it: run each layer in cycles of its own, and note who touches what."""
+    begins = [starts.get(number, number) for number in range(len(layers))]
+    if any(not 0 <= first < number for number, first in starts.items()):
+        return False
+    written: dict[str, list[int]] = {}
+    for number, each in enumerate(layers):
+        for name in {each.layer.output.name, each.layer.output.stored.name}:
+            written.setdefault(name, []).append(number)
+    for number, each in enumerate(layers):
+        for tensor in each.layer.inputs:
+            name = tensor.name if tensor.name in written else tensor.stored.name
+            if any(writer >= begins[number] for writer in written.get(name, [])):
+                return False
+        for other in range(begins[number], number):
+            if layers[other].accelerator == each.accelerator:
+                return False
+    owners: dict[tuple[int, int], str] = {}
+    for number, each in enumerate(layers):
+        program = each.program
+        for operand in (*program.operands, program.result):
+            is_result = operand is program.result
+            if operand.beside or operand.over or (operand.resident and not is_result):
+                continue
+            last = number
+            if operand.resident:
+                readers = [
+                    later
+                    for later, reader in enumerate(layers)
+                    if each.layer.output.name in [t.name for t in reader.layer.inputs]
+                ]
+                last = max([number, *readers])
+            owner = f"{number} {operand.name}"
+            for cycle in range(begins[number], last + 1):
+                for line in range(operand.l1 // 16, -(-program.end(operand) // 16)):
+                    if owners.setdefault((cycle, line), owner) != owner:
+                        return False
+    return True
+
+
+def rejected(layers: Sequence[Running], starts: Mapping[int, int]) -> bool:
+    try:
+        check_under_way(layers, starts, "r")
+    except TileProgramError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_mutants_of_schedules_are_found(count: int) -> None:
+    codes = [code_of(stack(seed)) for seed in (1, 2)]
+    for code in codes:
+        assert code.plan is not None
+        assert is_harmless(running(code), code.plan.starts)
+    rng = np.random.default_rng(5)
+    harmful = 0
+    while harmful < count:
+        layers, starts = mutants(codes[harmful % 2], rng)
+        harmless = is_harmless(layers, starts)
+        assert rejected(layers, starts) == (not harmless)
+        harmful += not harmless
+
+
+def test_a_missing_wait_is_found(tmp_path: Path) -> None:
+    """Without waiting for the cores, results are not there."""
+    case = case_of(stack(4), 4)
+    kernels = tuple(
+        replace(kernel, source=kernel.source.replace("cluster_join();", ""))
+        for kernel in case.code.kernels
+    )
+    with pytest.raises(AssertionError, match="differ"):
+        check_native([replace(case, code=replace(case.code, kernels=kernels))], tmp_path, False)
