@@ -10,7 +10,13 @@ from byoc_dory.errors import InputError, TargetError
 from byoc_dory.layers.rowwise import ItaSoftmax
 from byoc_dory.soc.base import Target
 from byoc_dory.soc.registry import resolve
-from byoc_dory.soc.schemes import MulShiftScheme, NumberScheme, ShiftScheme, TernaryScheme
+from byoc_dory.soc.schemes import (
+    MulShiftScheme,
+    NumberScheme,
+    ShiftScheme,
+    SourceScheme,
+    TernaryScheme,
+)
 
 INT8 = (-128, 127)
 
@@ -95,6 +101,9 @@ def arithmetic_of(target: str | Target, weight_bits: int = 8) -> Arithmetic:
         return Arithmetic(
             name, "power_of_two", weight=weight, per_channel=channels, softmax=softmax
         )
+    if isinstance(scheme, SourceScheme):
+        # It rounds in integers; powers of two without ties are the same in any rounding.
+        return Arithmetic(name, "power_of_two", weight=weight, per_channel=True, clips=True)
     raise TargetError(
         f"{name} has accelerators of the number scheme {scheme.name!r}",
         where="htvm.torch",

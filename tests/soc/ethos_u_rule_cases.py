@@ -133,10 +133,10 @@ def _cases(name: str) -> dict[str, Cases]:
                 # A power of two, of which every step is a tie, and each other one goes down.
                 lambda: conv(requant=OnnxRequant((1,), (4,))),
                 lambda: conv(requant=TorchRequant((12345678,), (33,), (7654321,))),
+                lambda: conv(requant=Shift(4)),
                 lambda: rows(_SOFTMAX, 4095),
             ),
             (
-                (lambda: conv(requant=Shift(4)), "Shift"),
                 (lambda: conv(requant=TfliteRequant((1 << 30,), (30,))), "a shift of 1 bits"),
                 (lambda: conv(requant=TfliteRequant((1 << 30,), (29,))), "0 exceed 32 bits"),
                 # A factor that float32 rounds: steps near 128 are no ties, those near 64 are.

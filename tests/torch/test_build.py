@@ -41,9 +41,14 @@ def different(module: Any, wanted: Any, inputs: Any) -> int:
 @pytest.mark.parametrize("net", [Chain, Residual])
 @pytest.mark.parametrize(
     ("target", "core"),
-    [("diana.digital", "digital"), ("diana.analog", "analog"), ("siracusa", "neureka")],
-)
+    [
+        ("diana.digital", "digital"), ("diana.analog", "analog"), ("siracusa", "neureka"),
+        ("ethos_u55:macs=64", "ethos_u55"),
+    ],
+)  # fmt: skip
 def test_a_build_equals_the_module(net: Any, target: str, core: str) -> None:
+    if core.startswith("ethos"):
+        pytest.importorskip("ethosu.regor", reason="ethos-u-vela is not installed")
     module = htvm.build(converted(net, target), target, "host")
     assert different(module, converted(net, target), images(16, seed=3)) == 0
     assert list(module.placement.values()).count(core) >= 3

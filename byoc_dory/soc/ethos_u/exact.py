@@ -5,10 +5,10 @@ The accelerator computes ``p = sum * multiplier`` and then ``(p + half) >> shift
 before, if the shift is above 31.  *Single* rounding adds nothing, so that ties go up.
 
 onnxruntime rounds in float32, torch in integers of 64 bits after adding what is left of the bias;
-both round ties to even.  All of these grow with the sum, so two are the same function if the same
-sums are the least to reach each value of the output.  For onnxruntime's, these sums bound the
-multiplier from both sides; one in between is taken, if there is one.  Else the result has fraction
-bits at first, see `Fractions`.
+both round ties to even.  Networks in powers of two floor.  All of these grow with the sum, so two
+are the same function if the same sums are the least to reach each value of the output.  For
+onnxruntime's, these sums bound the multiplier from both sides; one in between is taken, if there is
+one.  Else the result has fraction bits at first, see `Fractions`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,30 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers import Add, Array, Layer, OnnxRequant, TfliteRequant, TorchRequant, Weighted
+from byoc_dory.layers import (
+    Add,
+    Array,
+    Layer,
+    MulShift,
+    OnnxRequant,
+    Shift,
+    TfliteRequant,
+    TorchRequant,
+    Weighted,
+)
 from byoc_dory.layers.layer import value_of
 from byoc_dory.soc.ethos_u.model import (
     ADD_BITS,
     added,
+    output_zero_point_of,
     requantized,
     zero_points_of,
 )
 
 Rounding: TypeAlias = Literal["single", "double"]
+
+_Steps: TypeAlias = OnnxRequant | TorchRequant | Shift | MulShift
+"""Requantizations that are compared step by step."""
 
 SHIFTS = (2, 62)
 """Least and most bits of a requantization's shift, by TOSA's definition of RESCALE."""
@@ -99,9 +113,8 @@ def _scaling_of(digest: bytes, holder: _Held) -> Scaling | Fractions | str:
         shifts = tuple(31 - exponent for exponent in requant.shift)
         refusal = _out_of_range(shifts) or _beyond_32_bits(layer, requant.shift)
         return refusal or Scaling(requant.multiplier, shifts, "double")
-    if not isinstance(requant, OnnxRequant | TorchRequant):
-        name = type(requant).__name__
-        return f"the requantization is {name}, not TFLite's, onnxruntime's or torch's"
+    if not isinstance(requant, OnnxRequant | TorchRequant | Shift | MulShift):
+        return f"the requantization is {type(requant).__name__}"
     assert isinstance(layer, Weighted)
     return _of_steps(layer, requant)
 
@@ -157,9 +170,9 @@ def sums_of(layer: Weighted) -> tuple[Array, Array]:
     return least, most
 
 
-def _of_steps(layer: Weighted, requant: OnnxRequant | TorchRequant) -> Scaling | Fractions | str:
+def _of_steps(layer: Weighted, requant: _Steps) -> Scaling | Fractions | str:
     """Return the requantization whose output takes every step at the same sum as the source's."""
-    zero = requant.output_zero_point
+    zero = output_zero_point_of(layer)
     steps = np.arange(layer.clip[0] + 1, layer.clip[1] + 1, dtype=np.int64) - zero
     least, most = sums_of(layer)
     within = partial(_least_reaching, steps=steps, least=least, most=most)
@@ -169,7 +182,19 @@ def _of_steps(layer: Weighted, requant: OnnxRequant | TorchRequant) -> Scaling |
         within(lambda sums: _scaled(sums, scaling)), reached
     ):
         return scaling
-    return _fractions(requant, steps, least, most, reached)
+    return _fractions(_rounding(requant), steps, least, most, reached)
+
+
+def _rounding(requant: _Steps) -> OnnxRequant | TorchRequant:
+    """Return a requantization as one that rounds: floors are results less a half, rounded."""
+    if isinstance(requant, OnnxRequant | TorchRequant):
+        return requant
+    if isinstance(requant, Shift):
+        requant = MulShift((1,), (requant.shift,))
+    # By one bit more, so that a half is an integer without any shift, too.
+    mul, bits, add = np.broadcast_arrays(requant.mul, np.array(requant.shift) + 1, requant.add)
+    addend = 2 * add - (1 << (bits - 1))
+    return TorchRequant(tuple((2 * mul).tolist()), tuple(bits.tolist()), tuple(addend.tolist()))
 
 
 def _scaled(sums: Array, scaling: Scaling) -> Array:
