@@ -42,7 +42,7 @@ typedef struct {
 #define HTVM_20(a, b, x) HTVM_2(a, x) HTVM_0(b, x)
 #define HTVM_210(a, b, c, x) HTVM_21(a, b, x) HTVM_0(c, x)
 #define HTVM_DOWN ".if %c[far]\n movw lr, #%c[far]\n add r0, r0, lr\n .endif\n"
-#define HTVM_NEXT                                                                                  \
+#define HTVM_NEXT_CHANNEL                                                                          \
     ".if %c[far]\n movw lr, #2 * %c[far] - 1\n sub r0, r0, lr\n .else\n add r0, r0, #1\n .endif\n"
 
 /* A row of the filter. */
@@ -115,7 +115,7 @@ typedef struct {
                          HTVM_ROW_##pixels##_##stride("1") HTVM_DOWN                               \
                          HTVM_ROW_##pixels##_##stride("2")                                         \
                          HTVM_FACTOR_##pixels HTVM_PRODUCTS_##pixels HTVM_HALVES_##pixels          \
-                         HTVM_STORES_##pixels HTVM_NEXT                                            \
+                         HTVM_STORES_##pixels HTVM_NEXT_CHANNEL                                    \
                          "ldr lr, [sp, #4]\n add r4, r4, #1\n cmp r4, lr\n bne 2b\n"               \
                          "add sp, sp, #16\n pop {r7, r9}\n"                                        \
                          : "+r"(r0)                                                                \
