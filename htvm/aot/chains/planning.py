@@ -12,6 +12,7 @@ what its kernels need, which is never too much; so a path is found again until i
 from __future__ import annotations
 
 import logging
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -159,7 +160,9 @@ class _Planner:
         self.whole = whole
         self.compiler = compiler
         self.rows: dict[str, RowKernels] = {}  # by name of the unit
-        self.segments = self._segments()
+        self.reads = network.last[network.streamed] if network.streamed else -1
+        self.segments = self._singles()
+        self.ends = self._ends()
 
     def plan(self, memory: int | Literal["least"] | None) -> Assembly:
         asked = self._least() if memory == "least" else memory or self.whole.plan.peak
@@ -192,29 +195,51 @@ class _Planner:
 
     # --- paths -------------------------------------------------------------------------------
 
-    def _segments(self) -> Mapping[int, list[_Segment]]:
-        """Return all segments, by the unit behind their last one."""
-        units = self.network.units
-        found: dict[int, list[_Segment]] = {number + 1: [] for number in range(len(units))}
+    def _singles(self) -> dict[int, list[_Segment]]:
+        """Return the segments of one unit as a whole, by the unit behind each."""
         # An input that comes row by row is read by the first chain only.
-        reads = self.network.last[self.network.streamed] if self.network.streamed else -1
-        for first, unit in enumerate(units):
-            if 0 < first <= reads:
+        return {
+            number + 1: [self._single(number)] if number > self.reads else []
+            for number in range(len(self.network.units))
+        }
+
+    def _ends(self) -> list[tuple[int, int, int]]:
+        """Return what there may be chains of: first unit, the one behind the last, and before
+        these the bytes that are needed whatever the strips need; the fewest last."""
+        network, found = self.network, []
+        for first in range(len(network.units)):
+            if 0 < first <= self.reads:
                 continue
-            if first > reads:
-                found[first + 1].append(self._single(first))
-            if not unit.has_rows:
-                continue
-            for behind in range(first + 1, min(first + _LONGEST, len(units)) + 1):
-                if not units[behind - 1].has_rows:
+            alive = [network.tensors[name].bytes for name in self._alive(first)]
+            for behind in range(first + 1, min(first + _LONGEST, len(network.units)) + 1):
+                if not network.units[behind - 1].has_rows:
                     break
-                if first <= reads >= behind:
+                if first <= self.reads >= behind:
                     continue
-                chain = chain_of(self.network, first, behind)
-                if chain is None or len(chain.stages) > _STAGES:
-                    continue
-                found[behind].append(self._chained(chain))
-        return found
+                results = [network.units[number].result for number in range(first, behind)]
+                outputs = [
+                    network.tensors[name].bytes
+                    for name in results
+                    if network.dies(name) >= behind and network.in_arena(name)
+                ]
+                need = sum(map(_rounded, alive)) + sum(map(_rounded, outputs))
+                if outputs:  # it may take the bytes of an input
+                    need -= _rounded(min(max(outputs), max(alive, default=0)))
+                found.append((need, first, behind))
+        return sorted(found, reverse=True)
+
+    def _consider(self, limit: int) -> None:
+        """Enter the chains that may need no more than this many bytes."""
+        wide = {name: rows.wide for name, rows in self.rows.items() if rows.wide}
+        while self.ends and self.ends[-1][0] <= limit:
+            _, first, behind = self.ends.pop()
+            chain = chain_of(self.network, first, behind, wide)
+            if chain is not None and len(chain.stages) <= _STAGES:
+                insort(
+                    self.segments[behind],
+                    self._chained(chain),
+                    key=lambda each: (each.first, each.chain is not None),
+                )
 
     def _compiled(self, cuts: Sequence[_Segment]) -> bool:
         """Return whether the kernels of these segments are there, and make them if they are not."""
@@ -244,12 +269,26 @@ class _Planner:
 
     def _least(self) -> int:
         """Return the bytes of the largest segment where these are fewest."""
+        limit = self.whole.plan.peak // 8
         while True:
+            self._consider(limit)
             cuts = self._smallest()
-            if self._compiled(cuts):
-                return max((each.bytes for each in cuts), default=0)
+            if cuts is None and not self.ends:
+                name = self.network.units[self.reads].name
+                raise _not_streamed(
+                    f"no chain reaches '{name}', the last reader: one has at most {_LONGEST} "
+                    "operators, and all that read a tensor pad it alike"
+                )
+            least = max((each.bytes for each in cuts or ()), default=0)
+            if cuts is None:
+                limit = 2 * limit + ALIGNMENT
+            elif least > limit:
+                limit = least
+            elif self._compiled(cuts):
+                return least
 
-    def _smallest(self) -> list[_Segment]:
+    def _smallest(self) -> list[_Segment] | None:
+        """Return the cuts whose largest segment is smallest, of those that were considered."""
         best: list[tuple[int, int, _Segment | None] | None] = [(0, 0, None)]
         for segments in self.segments.values():
             found: tuple[int, int, _Segment | None] | None = None
@@ -263,19 +302,14 @@ class _Planner:
                 if found is None or (most, count) < found[:2]:
                     found = most, count, each
             best.append(found)
-        if best[-1] is None:
-            name = self.network.units[self.network.last[self.network.streamed]].name
-            raise _not_streamed(
-                f"no chain reaches '{name}', the last reader: one has at most {_LONGEST} "
-                "operators, and all that read a tensor pad it alike"
-            )
-        return _path(best)
+        return None if best[-1] is None else _path(best)
 
     def _quickest(self, limit: int, low: int) -> list[_Segment] | None:
         """Return the cuts with the least cost within a limit; ``None`` if there are none.
 
         Those come first that need the fewest bytes above ``low``: gaps in the arena need room, too.
         """
+        self._consider(limit)
         while True:
             best: list[tuple[int, float, _Segment | None] | None] = [(0, 0.0, None)]
             for segments in self.segments.values():
@@ -333,15 +367,19 @@ class _Planner:
         cost += ROW_COST.byte * moved + ROW_COST.idle_mac * wasted
         return _Segment(*chain.units, chain, self._bytes(chain), cost)
 
-    def _bytes(self, chain: Chain) -> int:
-        """Return the bytes of the arena while a chain runs, with those kernels that are there."""
-        network, (first, behind) = self.network, chain.units
-        alive = [
+    def _alive(self, first: int) -> list[str]:
+        """Return the whole tensors of the arena that exist when a unit begins."""
+        network = self.network
+        return [
             name
             for name, number in network.made.items()
             if number < first <= network.dies(name) and network.in_arena(name)
         ]
-        total = sum(_rounded(network.tensors[name].bytes) for name in alive)
+
+    def _bytes(self, chain: Chain) -> int:
+        """Return the bytes of the arena while a chain runs, with those kernels that are there."""
+        network, (first, behind) = self.network, chain.units
+        total = sum(_rounded(network.tensors[name].bytes) for name in self._alive(first))
         outputs = [name for name in chain.outputs if network.in_arena(name)]
         total += sum(_rounded(network.tensors[name].bytes) for name in outputs)
         own = [strip for name, strip in chain.strips.items() if name not in chain.passing]
