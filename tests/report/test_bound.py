@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import htvm
+from htvm.activity import Interval
 from htvm.tools.facts.report import reads_of
 from htvm.tools.report.bound import bound_of, bound_text
 from htvm.tools.report.data import L2Use, LayerRow, Summary, Unit
@@ -24,7 +25,16 @@ def report(*cycles: int, reads: tuple[tuple[int, ...], ...]) -> Report:
     rows = tuple(
         LayerRow(f"step_{n}", "add", "engine", "", 0, each) for n, each in enumerate(cycles)
     )
-    return Report(summary, rows, reads=reads)
+    # The cores work beside the engine, too, and the DMA beside both.
+    timeline = (
+        Interval("engine", 5, 65),
+        Interval("cores", 50, 65),
+        Interval("cores", 70, 80),
+        Interval("cores", 80, 85),
+        Interval("dma", 20, 30),
+        Interval("dma", 75, 90),
+    )
+    return Report(summary, rows, reads=reads, timeline=timeline)
 
 
 def test_the_longest_chain_and_the_busiest_unit_bound_a_run() -> None:
@@ -46,6 +56,16 @@ def test_the_text_names_what_the_busiest_unit_waits_for() -> None:
         "  the busiest unit, engine, works 60; the longest chain of steps, 3 of 4, takes 75",
         "  engine waits: between layers 20, for cores 15, for dma 5",
     ]
+
+
+def test_a_busy_host_waits_while_it_polls() -> None:
+    known = report(10, 50, 20, 15, reads=((), (0,), (0,), (1, 2)))
+    units = (Unit("host", 80, "kernels", 30), *known.summary.units[1:])
+    polls = (*known.timeline, Interval("waiting", 60, 68), Interval("waiting", 86, 95))
+    busy = replace(known, summary=replace(known.summary, units=units), timeline=polls)
+    found = bound_of(busy)
+    assert found is not None and found.busiest == "host"
+    assert found.waiting == {"engine": 5, "dma": 4, "host": 8}
 
 
 def test_without_cycles_there_is_no_bound() -> None:

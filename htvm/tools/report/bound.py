@@ -6,12 +6,15 @@ busiest unit, and the longest chain of steps of which each reads what the one be
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from htvm.tools.report.table import count, percent
 
 if TYPE_CHECKING:
+    from htvm.activity import Interval
     from htvm.tools.report.data import ReportData
 
 
@@ -25,8 +28,8 @@ class Bound:
         busy: its busy cycles.
         chain: indices of the steps of the longest chain, in their order.
         chain_cycles: cycles of these steps.
-        waiting: unit -> cycles in which the busiest one waits while this one works; "host" are
-            those between layers, in which nothing else works.
+        waiting: unit -> cycles in which the busiest one waits while this one works: accelerators
+            first, then the DMA without them; "host" are those in which no device works.
     """
 
     cycles: int
@@ -57,15 +60,40 @@ def bound_of(report: ReportData) -> Bound | None:
     # Harts are charged to their kernels and transfers.
     devices = [unit for unit in units if unit.charged is not None]
     busiest = max(devices, key=lambda unit: unit.cycles)
-    waiting = {unit.name: unit.charged for unit in devices if unit is not busiest and unit.charged}
+    names = [unit.name for unit in devices if unit.charged and unit.name not in ("host", "dma")]
     return Bound(
         cycles=cycles,
         busiest=busiest.name,
         busy=busiest.cycles,
         chain=chain,
         chain_cycles=sum(took[step] for step in chain),
-        waiting=waiting,
+        waiting=_waiting(report.timeline, busiest.name, [*names, "dma"], cycles),
     )
+
+
+# In timelines, the unit of the cycles in which the host polls.
+_POLLS = "waiting"
+
+
+def _waiting(
+    timeline: Sequence[Interval], busiest: str, units: Sequence[str], cycles: int
+) -> dict[str, int]:
+    """Return for whom the busiest unit waits: the first of these that works, else the host."""
+    changes = sorted(
+        (at, number, one.unit)
+        for one in timeline
+        if one.unit in (*units, _POLLS)
+        for at, number in ((min(one.start, cycles), 1), (min(one.end, cycles), -1))
+    )
+    waiting: Counter[str] = Counter()
+    working: Counter[str] = Counter()
+    before = 0
+    for at, number, unit in (*changes, (cycles, 0, "")):
+        if working[_POLLS] if busiest == "host" else not working[busiest]:
+            waiting[next((each for each in units if working[each]), "host")] += at - before
+        working[unit] += number
+        before = at
+    return {unit: count for unit, count in waiting.items() if count}
 
 
 def _longest_chain(reads: tuple[tuple[int, ...], ...], cycles: list[int]) -> tuple[int, ...]:
