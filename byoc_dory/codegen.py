@@ -230,10 +230,16 @@ class RegionGenerator:
         """Return a conversion's C name: regions that convert the same tensor share the function."""
         return self.symbols.function_of((tensor.name, suffix), f"{tensor.name}_{suffix}")
 
+    @property
+    def _region_emitter(self) -> RegionEmitter | None:
+        """The accelerator's emitter if it assembles whole regions, which it plans itself."""
+        emitter = next(iter(self._emitters.values()))
+        return emitter if isinstance(emitter, RegionEmitter) else None
+
     def _layers(self) -> RegionKernels:
         """Return the kernels of the layers, from the accelerator if it assembles whole regions."""
-        emitter = next(iter(self._emitters.values()))
-        if isinstance(emitter, RegionEmitter):
+        emitter = self._region_emitter
+        if emitter is not None:
             self._check_accepted()
             return emitter.region(self.region, self.cost.options, self._symbol)
         layers, planned = self._quickest_plan
@@ -285,7 +291,7 @@ class RegionGenerator:
     ) -> tuple[Buffer, ...]:
         """Buffers for tensors in the accelerator's layout that are internal and not resident."""
         border_names = {tensor.name for tensor in (*self.region.inputs, *self.region.outputs)}
-        layers, _ = self._quickest_plan
+        layers = self.region.layers if self._region_emitter else self._quickest_plan[0]
         written = {layer.output.stored.name: layer.output.stored for layer in layers}
         tensors: list[Tensor] = [*entering, *self.region.mapped, *written.values()]
         return tuple(

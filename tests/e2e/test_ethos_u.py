@@ -155,6 +155,12 @@ def test_digits_is_equal_and_the_rest_says_why(tmp_path: Path) -> None:
         np.testing.assert_array_equal(module.run(inputs).outputs[0], alone.run(inputs).outputs[0])
 
 
+def test_a_residual_network_runs_as_one_region() -> None:
+    """Its sums have two operands, of which no planner but Vela is asked."""
+    module = htvm.build(golden("pretrainedResnet_quant").path, "ethos_u55", platform="host")
+    assert on_cpu(module) == [] and len(module.compiled.regions) == 1
+
+
 @pytest.mark.parametrize("target", ["ethos_u55:macs=64,fast=4KiB", "ethos_u65:fast=384KiB"])
 def test_memory_of_its_own(target: str, tmp_path: Path) -> None:
     """Weights and RAM in DRAM, and SRAM that only the NPU uses: region 2, one for all programs."""
