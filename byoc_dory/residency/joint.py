@@ -8,7 +8,7 @@ room for both at a time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ from byoc_dory.residency.problem import Choice, Decision, RegionProblem, Stay
 from byoc_dory.residency.tensors import L1Placement, Tensors, place, tensors_in_l1
 from byoc_dory.residency.tiler import Tiler
 from byoc_dory.soc.base import round_up
+from byoc_dory.tiling.problem import solution_of
 
 
 @dataclass(frozen=True)
@@ -109,17 +110,33 @@ def preloads_of(
         before, plan = result[number - 1 : number + 1]
         if number not in allowed or before.ahead or not tilers[number - 1].cost.preloads:
             continue
-        size = tilers[number].cost.first_constants(plan)
-        if not size:
+        if not tilers[number].cost.first_constants(plan):
             continue
-        loading = replace(before, preload=Preload(size, plan.l1_weights))
-        pairs = ((number - 1, before, loading), (number, plan, replace(plan, preloaded=True)))
-        gain = sum(tilers[at].cost.of(old) - tilers[at].cost.of(new) for at, old, new in pairs)
+        own = tilers[number].cost
+        gains = []
+        for way in _ways_to_find(tilers[number], plan):
+            size = own.first_constants(replace(way, preloaded=False))
+            loading = replace(before, preload=Preload(size, plan.l1_weights))
+            gain = tilers[number - 1].cost.of(before) - tilers[number - 1].cost.of(loading)
+            gains.append((gain + own.of(plan) - own.of(way), loading, way))
+        gain, loading, way = max(gains, key=lambda each: each[0])
         if gain > 0:
             early.append(number)
             saved += gain
-            result[number - 1 : number + 1] = [new for _, _, new in pairs]
+            result[number - 1 : number + 1] = [loading, way]
     return result, early, saved
+
+
+def _ways_to_find(tiler: Tiler, plan: LayerPlan) -> Iterator[LayerPlan]:
+    """Yield plans of a layer that finds constants: its own, and all channels at once.
+
+    Ranges of channels hide the loads of constants, of which nothing is left to hide.
+    """
+    yield replace(plan, preloaded=True)
+    tile, problem = plan.solution.tile, tiler.problem
+    whole = replace(tile, k=problem.k.size)
+    if whole != tile and plan.follower is None and problem.tile_fits(whole):
+        yield replace(plan, preloaded=True, solution=solution_of(problem, whole))
 
 
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], LayerChoices]
@@ -158,6 +175,21 @@ class _RegionChoices:
                 choice.input_buffers,
             )
             for offer, choice in self._chosen_layers(decision)
+        ]
+
+    def l1_tensors_of(self, plans: Sequence[LayerPlan]) -> list[Tensors]:
+        """Return each layer's use of L1 under these plans."""
+        return [
+            tensors_in_l1(
+                tiler.problem,
+                plan.solution.tile,
+                plan.buffers,
+                plan.resident_inputs,
+                plan.resident_output,
+                tiler.options.loop_order,
+                plan.input_buffers,
+            )
+            for tiler, plan in zip(self.tilers, plans, strict=True)
         ]
 
     def plan(
@@ -323,28 +355,31 @@ def _place_preloads(
     cycles_alone: int,
     state_offsets: Mapping[str, int],
 ) -> tuple[list[int], L1Placement]:
-    """Return the layers whose constants are loaded early, and the places of everything with them.
+    """Return the layers whose constants may be loaded early, and everything's places with them.
 
     Where L1 has no room, they are loaded with their own layer.
     """
     if region_choices.tilers[0].options.schedule != "overlapped":
         return [], placement
-    plans = region_choices.plan(decision, placement, cycles_alone, pairs).layers
+    alone = region_choices.plan(decision, placement, cycles_alone, pairs).layers
     starts = region_choices.starts
-    allowed = [n for n in range(len(plans)) if n not in starts and n - 1 not in starts]
-    _, early, _ = preloads_of(region_choices.tilers, plans, allowed)
-    while early:
-        found = _placed(region_choices, problem, decision, pairs, early, state_offsets)
+    allowed = [n for n in range(len(alone)) if n not in starts and n - 1 not in starts]
+    while allowed:
+        plans, early, _ = preloads_of(region_choices.tilers, alone, allowed)
+        if not early:
+            break
+        own = region_choices.l1_tensors_of(plans)
+        found = _placed(region_choices, problem, decision, pairs, early, state_offsets, own)
+        if found.plan.peak <= problem.limit:
+            return allowed, found
         crowded = {
             layer
             for part in found.map
             if part.offset + part.bytes > problem.limit
             for layer in range(part.first, part.last + 1)
         }
-        if found.plan.peak <= problem.limit:
-            return early, found
         rest = [layer for layer in early if not {layer - 1, layer} & crowded]
-        early = rest if len(rest) < len(early) else []
+        allowed = rest if len(rest) < len(early) else []
     return [], placement
 
 
@@ -355,9 +390,14 @@ def _placed(
     pairs: Sequence[Pair],
     early: Collection[int],
     state_offsets: Mapping[str, int],
+    own: Sequence[Tensors] | None = None,
 ) -> L1Placement:
-    """Return the places of everything if these layers compute the next ones, or are preloaded."""
-    layer_tensors = tensors_of(pairs, region_choices.tilers, region_choices.l1_tensors(decision))
+    """Return the places of everything if these layers compute the next ones, or are preloaded.
+
+    ``own``: each layer's use of L1 by itself, if other than decided.
+    """
+    own = region_choices.l1_tensors(decision) if own is None else own
+    layer_tensors = tensors_of(pairs, region_choices.tilers, own)
     begins = {pair.first + 1: pair.first for pair in pairs}
     return place(
         problem,
