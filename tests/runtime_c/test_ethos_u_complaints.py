@@ -166,6 +166,27 @@ def test_a_missing_kernel_wait(
     assert right or f"the {what} of the kernel at word 61 may still be accessed" in result.complaint
 
 
+@pytest.mark.parametrize("wait", [False, True])
+@pytest.mark.parametrize("scales", [False, True])
+def test_weights_that_a_kernel_writes(lib: ctypes.CDLL, scales: bool, wait: bool) -> None:
+    """They may be fetched before a kernel that writes them is done, whatever BLOCKDEP says."""
+    stream = average()
+    if wait:
+        stream.op("KERNEL_WAIT", 0)
+    made, constant = (1, 0x400), (0, 0)
+    (weight_region, weights), (scale_region, places) = (
+        (constant, made) if scales else (made, constant)
+    )
+    registers = kernel(IFM, Map((4, 8, 4), 0x800)) | {
+        "WEIGHT_REGION": weight_region, "WEIGHT_BASE": weights, "WEIGHT_LENGTH": 16,
+        "SCALE_REGION": scale_region, "SCALE_BASE": places, "SCALE_LENGTH": 48, "ACC_FORMAT": 0,
+    }  # fmt: skip
+    result = run(lib, joined(stream, Stream().set(**registers).op("CONV")))
+    said = "its weights or scales at 0x400 may still be written by the kernel at word 61"
+    assert result.status == BAD_STREAM  # the bytes that are there are no weights
+    assert (said in result.complaint) == (not wait), result
+
+
 def test_the_tables_of_small_buffers_do_not_survive(lib: ctypes.CDLL) -> None:
     """Accumulators of kernels without tables lie there, unless the buffer is large."""
     table = copy(0x3800, region=0x103).op("DMA_START").op("DMA_WAIT")

@@ -254,6 +254,24 @@ static bool check_dependency(ethos_u_t *npu, const ethos_u_access_t *kernel, uin
     return true;
 }
 
+/* Weights and scales are fetched ahead, whatever BLOCKDEP says of the IFM. */
+static bool check_weights(ethos_u_t *npu, const ethos_u_access_t *access)
+{
+    for (uint32_t i = 0; i < npu->kernels; ++i) {
+        for (uint32_t r = 0; r < access->ranges; ++r) {
+            uint64_t at = 0;
+            if (access->range[r].region != ETHOS_U_SHRAM_REGION &&
+                kernel_writes_range(&npu->kernel[i], &access->range[r], &at) != NULL) {
+                return ethos_u_complain(npu, HTVM_ETHOS_U_BAD_STREAM,
+                                        "its weights or scales at %x may still be written by the "
+                                        "kernel at word %u: a KERNEL_WAIT is missing",
+                                        at, npu->kernel[i].command);
+            }
+        }
+    }
+    return true;
+}
+
 bool ethos_u_begin_kernel(ethos_u_t *npu, const ethos_u_access_t *access)
 {
     if (!npu->call->checked) {
@@ -269,7 +287,8 @@ bool ethos_u_begin_kernel(ethos_u_t *npu, const ethos_u_access_t *access)
                                     what, at, npu->transfer[i].command);
         }
     }
-    if (!check_dependency(npu, access, ethos_u_get(npu, ETHOS_U_BLOCKDEP) & 3u)) {
+    if (!check_weights(npu, access) ||
+        !check_dependency(npu, access, ethos_u_get(npu, ETHOS_U_BLOCKDEP) & 3u)) {
         return false;
     }
     ethos_u_wait_kernels(npu, ETHOS_U_KERNELS - 1u);
