@@ -30,6 +30,8 @@ OPERATORS = {
     "ADD": ("add", "AddAdd(tflite::Register_ADD_INT8())"),
     "AVERAGE_POOL_2D": ("pooling", "AddAveragePool2D(tflite::Register_AVERAGE_POOL_2D_INT8())"),
     "CONV_2D": ("conv", "AddConv2D(tflite::Register_CONV_2D_INT8())"),
+    # The operator of what Vela compiled.
+    "ETHOS_U": ("ethos_u/ethosu", "AddEthosU()"),
     "DEPTHWISE_CONV_2D": (
         "depthwise_conv",
         "AddDepthwiseConv2D(tflite::Register_DEPTHWISE_CONV_2D_INT8())",
@@ -115,6 +117,8 @@ def build(
     *,
     defined: Sequence[str] = (),
     objects: Path | None = None,
+    operators: Sequence[str] = (),
+    emulated: bool = False,
 ) -> Path:
     """Build the firmware of a network for a Cortex-M core; return it (ELF).
 
@@ -126,12 +130,14 @@ def build(
         kit: the compiler and the level of optimization of the kernels.
         defined: macros of CMSIS-NN.
         objects: folder of object files that are kept; ``folder`` if not given.
+        operators: those of the network, if it is not ``file`` but made of it.
+        emulated: as for `htvm.firmware.arm.build_firmware`.
 
     Raises:
         KeyError: an operator is not in `OPERATORS`.
         ToolchainError: the compiler failed.
     """
-    names = sorted({operator.kind for operator in file.operators})
+    names = sorted(operators or {operator.kind for operator in file.operators})
     slow, fast = compiled_sources(sources, names)
     folder.mkdir(parents=True, exist_ok=True)
     header = _header(names, file)
@@ -166,7 +172,7 @@ def build(
     with ThreadPoolExecutor(2) as pool:
         made = list(pool.map(compiled, jobs))
     parts = [*made, folder / "network.S", *kit.libraries]
-    arm.build_firmware(parts, soc, folder, compiler)
+    arm.build_firmware(parts, soc, folder, compiler, emulated=emulated)
     return folder / "firmware.elf"
 
 

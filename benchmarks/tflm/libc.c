@@ -5,6 +5,7 @@
 
 int strcmp(const char *a, const char *b);
 int strncmp(const char *a, const char *b, size_t count);
+long long strtoll(const char *text, char **end, int base);
 double frexp(double x, int *exponent);
 int *__errno(void);
 _Noreturn void abort(void);
@@ -30,6 +31,20 @@ int strncmp(const char *a, const char *b, size_t count)
 int strcmp(const char *a, const char *b)
 {
     return strncmp(a, b, SIZE_MAX);
+}
+
+/* Decimal digits: only of numbers that a file has as text, which none has. */
+long long strtoll(const char *text, char **end, int base)
+{
+    long long value = 0;
+    (void)base;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        value = value * 10 + (*text - '0');
+    }
+    if (end != NULL) {
+        *end = (char *)(uintptr_t)text;
+    }
+    return value;
 }
 
 /* The mantissa in [0.5, 1) of a normal number; quantized files have no others. */

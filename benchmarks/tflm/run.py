@@ -27,14 +27,17 @@ from htvm.sim.qemu import run_qemu
 from htvm.sim.runner import outcome, run
 from htvm.sim.thumb import Executed, estimate
 
-__all__ = ["Counted", "Layer", "Network", "Span", "compiled_of", "of_operators", "ours", "theirs"]
+__all__ = [
+    "APART", "INVOKE", "Counted", "Layer", "Network", "Span", "compiled_of", "of_operators", "ours",
+    "theirs",
+]  # fmt: skip
 
-_INVOKE = "_ZN6tflite21MicroInterpreterGraph14InvokeSubgraphEi"
+INVOKE = "_ZN6tflite21MicroInterpreterGraph14InvokeSubgraphEi"
 _KERNEL = "EP13TfLiteContextP10TfLiteNode"
 """How the names of functions end that the interpreter calls for an operator."""
 
 # Not of the interpreter's memory: what the network is given and gives, and the arena's capacity.
-_APART = ("arena", "input", "output", "arena_used", "failed")
+APART = ("arena", "input", "output", "arena_used", "failed")
 
 _STEMS = {
     "CONV_2D": "conv2d", "DEPTHWISE_CONV_2D": "depthwise", "FULLY_CONNECTED": "dense",
@@ -244,14 +247,14 @@ def theirs(
     read = {"output": firmware.symbols["output"].size, "arena_used": 4, "failed": 4}
     names = list(kernels)
     ran = (
-        run_arm(named, given, read, entry=_INVOKE, kernels=names, compiler=kit.compiler)
+        run_arm(named, given, read, entry=INVOKE, kernels=names, compiler=kit.compiler)
         if emulated
-        else run_qemu(named, given, read, entry=_INVOKE, kernels=names)
+        else run_qemu(named, given, read, entry=INVOKE, kernels=names)
     )
     failed = int.from_bytes(ran.outputs["failed"], "little")
     if failed:
         raise RuntimeError(f"TFLite Micro failed on {network.name}: step {failed} of main.cc")
-    apart = sum(-(-firmware.symbols[name].size // 16) * 16 for name in _APART)
+    apart = sum(-(-firmware.symbols[name].size // 16) * 16 for name in APART)
     memory = firmware.memory
     layers = []
     spans = [_estimate(each, soc) for each in ran.step_executed] or [None] * len(ran.steps)
