@@ -53,7 +53,14 @@ from byoc_dory.layers.matrices import (
     rounded_half_up,
     rows_layer,
 )
-from byoc_dory.layers.same_scale import Padding, Pool, Reshaping, SameScale
+from byoc_dory.layers.same_scale import (
+    Concatenation,
+    Padding,
+    Pool,
+    Reshaping,
+    SameScale,
+    Slicing,
+)
 
 __all__ = [
     "INT8",
@@ -65,6 +72,7 @@ __all__ = [
     "AttentionOperands",
     "CachedAttention",
     "Combination",
+    "Concatenation",
     "Convolution",
     "Dense",
     "Gemm",
@@ -83,6 +91,7 @@ __all__ = [
     "SameScale",
     "Scores",
     "Shift",
+    "Slicing",
     "Tensor",
     "TensorPart",
     "TfliteRequant",

@@ -1,4 +1,4 @@
-"""Layers whose result has the scale of its input: pools, paddings, reshapes.
+"""Layers whose result has the scale of its input: pools, paddings, reshapes, parts, their union.
 
 Retargeting never writes them in another number scheme, so they are offered only to accelerators
 that compute in the source's numbers (`byoc_dory.soc.schemes.SourceScheme`).
@@ -105,3 +105,60 @@ class Reshaping(SameScale):
     def _check(self) -> None:
         if self.inputs[0].elements != self.output.elements:
             raise self._error(f"{self.inputs[0].elements} elements become {self.output.elements}")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Slicing(SameScale):
+    """A part of a tensor.
+
+    Attributes:
+        begin: first element of each axis, in the order of the tensors' shapes.
+    """
+
+    begin: tuple[int, ...]
+
+    op: ClassVar[str] = "slice"
+
+    @property
+    def geometry(self) -> tuple[object, ...]:
+        """Shapes and where the part is."""
+        return (*super().geometry, self.begin)
+
+    def _check(self) -> None:
+        shapes = self.inputs[0].shape, self.output.shape
+        if {len(shape) for shape in shapes} != {len(self.begin)} or any(
+            first < 0 or first + count > size
+            for size, count, first in zip(*shapes, self.begin, strict=True)
+        ):
+            raise self._error(f"{shapes[1]} elements from {self.begin} on of {shapes[0]}")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Concatenation(SameScale):
+    """Tensors one behind the other along an axis.
+
+    Attributes:
+        axis: axis, in the order of the tensors' shapes.
+    """
+
+    axis: int
+
+    op: ClassVar[str] = "concat"
+
+    @property
+    def operands(self) -> int:
+        """Number of operands: as many as there are inputs."""
+        return len(self.inputs)
+
+    @property
+    def geometry(self) -> tuple[object, ...]:
+        """Shapes and axis."""
+        return (*super().geometry, self.axis)
+
+    def _check(self) -> None:
+        shape, axis = self.output.shape, self.axis
+        for tensor in self.inputs:
+            size = tensor.shape[axis : axis + 1]
+            self._check_shape(tensor, (*shape[:axis], *size, *shape[axis + 1 :]))
+        if shape[axis] != sum(tensor.shape[axis] for tensor in self.inputs):
+            raise self._error(f"{shape[axis]} elements along axis {axis}")

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Protocol
 from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add as AddLayer
 from byoc_dory.layers import (
+    Concatenation,
     Layer,
     MultiHeadAttention,
     Padding,
     Reshaping,
     SameScale,
+    Slicing,
     Tensor,
 )
 from byoc_dory.soc.rules import fits_budget
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Accelerator, Soc
     from patterns.reading.graph import Graph
     from patterns.reading.node import Node
+
+
+_MOVES = Concatenation | Padding | Reshaping | Slicing
 
 
 @dataclass(frozen=True)
@@ -201,12 +206,12 @@ class Rules:
         return places
 
     def _join_moves(self, nodes: Sequence[Node], places: dict[str, str]) -> None:
-        """Give paddings and reshapes to an accelerator only together with all that read them."""
+        """Give moves of elements to an accelerator only together with all that read them."""
         homes = {entry.name: entry for entry in self._accelerators if entry.scheme.keeps}
         for node in reversed(nodes) if homes else ():
             home = homes.get(places[node.name])
             layer = as_seen(node, self._soc, home).layer
-            if home is None or not isinstance(layer, Padding | Reshaping):
+            if home is None or not isinstance(layer, _MOVES):
                 continue
             readers = self._graph.read_by(node.name)
             if readers and all(places.get(each.name) == home.name for each in readers):
@@ -233,8 +238,9 @@ class Rules:
             return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)
         matrices = () if node.scaled is not None else self._turned
         if isinstance(node.layer, SameScale):
-            # A reshape alone depends on the order of elements.
-            matrices = self._turned_maps if isinstance(node.layer, Reshaping) else ()
+            # Only what moves elements along any axis depends on their order.
+            moves = isinstance(node.layer, Concatenation | Reshaping | Slicing)
+            matrices = self._turned_maps if moves else ()
         return _verdict(self._soc, accelerator, node.layer, node.kind, matrices)
 
     def _with_refusals(self, node: Node, said: list[OperatorVerdict]) -> list[OperatorVerdict]:

@@ -6,6 +6,7 @@ row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
@@ -46,6 +47,23 @@ def map_of(name: str, kind: TensorType, layout: str) -> Tensor | None:
         y, x, channels = rest
         return Tensor(name, (channels, y, x), kind.dtype, "NHWC")
     return Tensor(name, tuple(rest), kind.dtype, "NCHW")
+
+
+def stored(name: str, kind: TensorType) -> Tensor | None:
+    """Return a tensor of two to four axes, the last of which are channels; None of a batch."""
+    if kind.shape[:1] != (1,) or not 2 <= len(kind.shape) <= 4:
+        return None
+    *sizes, channels = kind.shape[1:]
+    if not sizes:
+        return Tensor(name, (channels,), kind.dtype, "C")
+    y, x = (*sizes, 1)[:2]
+    return Tensor(name, (channels, y, x), kind.dtype, "NHWC")
+
+
+def of_stored(values: Sequence[int]) -> tuple[int, ...]:
+    """Return numbers of a tensor's axes in the order of `stored`; of an axis that it adds, 0."""
+    *sizes, channels = values[1:]
+    return (channels, *(*sizes, 0)[:2]) if sizes else (channels,)
 
 
 def pool_layer(

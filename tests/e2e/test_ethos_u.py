@@ -145,6 +145,53 @@ def test_a_layer_on_which_vela_ends_itself_runs_on_the_cpu(
     vela.clear()
 
 
+def parts_and_whole(axis: int, begin: tuple[int, ...], sizes: tuple[int, ...]) -> Graph:
+    """A map and its maxima, joined along an axis, and the maxima of a part of that."""
+    joined = [1, 6, 7, 8]
+    joined[axis] *= 2
+    one, same = ("i", 1), {0: ("b", 0), 1: ("i", 1), 2: ("i", 1)}
+    start, count = (np.array([0, *each], np.int32) for each in (begin, sizes))
+    count[0] = 1
+    return Graph(
+        [
+            Tensor("x", (1, 6, 7, 8)),
+            Tensor("most", (1, 6, 7, 8)),
+            Tensor("joined", tuple(joined)),
+            Tensor("begin", (4,), INT32, start, ()),
+            Tensor("sizes", (4,), INT32, count, ()),
+            Tensor("part", (1, *sizes)),
+            Tensor("y", (1, *sizes)),
+        ],
+        [
+            Op("MAX_POOL_2D", (0,), (1,), (5, {**same, 3: ("i", 3), 4: ("i", 3)})),
+            Op("CONCATENATION", (0, 1), (2,), (10, {0: ("i", axis)})),
+            Op("SLICE", (2, 3, 4), (5,)),
+            Op("MAX_POOL_2D", (5,), (6,), (5, {**same, 3: one, 4: ("i", 2)})),
+        ],
+    )
+
+
+@pytest.mark.parametrize("target", ["ethos_u55:macs=64", "ethos_u65:macs=256"])
+@pytest.mark.parametrize(
+    ("axis", "begin", "sizes"),
+    [(1, (3, 0, 0), (8, 7, 8)), (2, (1, 5, 2), (5, 7, 5)), (3, (0, 0, 5), (6, 7, 9))],
+)
+def test_parts_are_joined_and_cut(
+    axis: int, begin: tuple[int, ...], sizes: tuple[int, ...], target: str, tmp_path: Path
+) -> None:
+    module = built(parts_and_whole(axis, begin, sizes), tmp_path, target)
+    assert on_cpu(module) == []
+    assert_equal_to_reference(module)
+
+
+def test_a_part_that_the_cpu_reads_is_cut_there(tmp_path: Path) -> None:
+    graph = parts_and_whole(3, (0, 0, 5), (6, 7, 9))
+    module = built(Graph(graph.tensors[:6], graph.operators[:3]), tmp_path)
+    assert on_cpu(module) == ["concat_0", "slice_0"]
+    assert reason(module, "slice_0") == "not all that read it run there"
+    assert_equal_to_reference(module)
+
+
 def test_digits_is_equal_and_the_rest_says_why(tmp_path: Path) -> None:
     module = htvm.build("zoo:digits", target="ethos_u55", platform="host")
     alone = htvm.build("zoo:digits", target="ethos_u.cpu", platform="host")

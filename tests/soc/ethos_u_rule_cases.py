@@ -8,11 +8,13 @@ from typing import Literal
 import numpy as np
 
 from byoc_dory.layers import (
+    Concatenation,
     Layer,
     OnnxRequant,
     Pool,
     Rows,
     Shift,
+    Slicing,
     Tensor,
     TfliteRequant,
     TorchRequant,
@@ -72,6 +74,18 @@ def added(requant: TfliteRequant = _SUM, last: tuple[int, ...] = (4, 8, 8)) -> L
     return replace(layer, inputs=(layer.inputs[0], Tensor("b", last)))
 
 
+def joined() -> Layer:
+    """Two maps, one behind the other along the channels."""
+    parts = (Tensor("a", (4, 8, 8)), Tensor("b", (3, 8, 8)))
+    return Concatenation(name="layer", inputs=parts, output=Tensor("y", (7, 8, 8)), axis=0)
+
+
+def part(size: int = 8) -> Layer:
+    """Two channels of a map of this width."""
+    source, result = Tensor("x", (4, 8, size)), Tensor("y", (2, 8, size))
+    return Slicing(name="layer", inputs=(source,), output=result, begin=(1, 0, 0))
+
+
 def heavy(weight: int) -> Layer:
     """A convolution of which a channel's absolute weights sum up to 65536 of these."""
     return tflite(shape=(32768, 1, 2), k=1, kernel=(1, 2), weight=weight)
@@ -80,7 +94,7 @@ def heavy(weight: int) -> Layer:
 def _cases(name: str) -> dict[str, Cases]:
     tables = (
         Cases(
-            (tflite, added, pool, lambda: rows(TABLE)),
+            (tflite, added, pool, lambda: rows(TABLE), joined, part),
             (
                 (lambda: rows(TableSoftmax((1,) * 256)), "TableSoftmax"),
                 (grouped, "2 groups of 2 channels"),
@@ -96,6 +110,7 @@ def _cases(name: str) -> dict[str, Cases]:
                 (lambda: tflite(bias=np.ones(8, np.int64)), "int64"),
                 (lambda: tflite(shape=(1, 65536, 1), kernel=(1, 1)), "a dimension of 65536"),
                 (lambda: added(last=(4, 1, 1)), "different shapes"),
+                (lambda: part(65536), "a dimension of 65536"),
             ),
         ),
         Cases(

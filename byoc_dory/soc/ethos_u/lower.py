@@ -16,12 +16,14 @@ import numpy as np
 from byoc_dory.layers import (
     Add,
     Array,
+    Concatenation,
     Convolution,
     Layer,
     Padding,
     Pool,
     Reshaping,
     Rows,
+    Slicing,
     Tensor,
     Weighted,
 )
@@ -183,6 +185,14 @@ class _Writer:
             source = self._read(layer.inputs[0])
             place = graph.pad(source, layer.sizes, layer.value, self._fresh(), shape)
             self._keep(layer, place)
+        elif isinstance(layer, Slicing):
+            begin = (0, *stored_shape(layer.begin))
+            place = graph.crop(self._read(layer.inputs[0]), begin, shape, self._fresh())
+            self._keep(layer, place)
+        elif isinstance(layer, Concatenation):
+            axis = 1 + stored_shape(tuple(range(len(shape) - 1))).index(layer.axis)
+            parts = [self._read(tensor) for tensor in layer.inputs]
+            self._keep(layer, graph.concat(parts, axis, self._fresh(), shape))
         elif isinstance(layer, Rows) and isinstance(layer.function, TableMap):
             values = np.roll(layer.function.table.view(np.int8), 128)
             source = self._read(layer.inputs[0])
@@ -311,7 +321,7 @@ class _Writer:
         place = self._of_shape(tensor.name, (1, rows, columns, channels))
         if any(less):
             sizes = (1, rows - less[0], columns - less[1], channels)
-            place = self._graph.crop(place, sizes, self._fresh())
+            place = self._graph.crop(place, (0, 0, 0, 0), sizes, self._fresh())
         kept = max(bottom - unread_rows, 0), max(right - unread_columns, 0)
         return place, (top, left, *kept)
 

@@ -9,6 +9,7 @@ import numpy as np
 from byoc_dory.layers import (
     Add,
     Array,
+    Concatenation,
     Convolution,
     Dense,
     Layer,
@@ -20,6 +21,7 @@ from byoc_dory.layers import (
     Reshaping,
     Rows,
     Shift,
+    Slicing,
     TfliteRequant,
     TorchRequant,
 )
@@ -122,6 +124,12 @@ def compute(layer: Layer, inputs: Sequence[Array]) -> Array:
         top, left, bottom, right = layer.sizes
         sides = ((top, bottom), (left, right), (0, 0))
         return np.pad(inputs[0], sides, constant_values=layer.value)
+    if isinstance(layer, Slicing):
+        sizes = zip(stored_shape(layer.begin), stored_shape(layer.output.shape), strict=True)
+        return inputs[0][tuple(slice(first, first + count) for first, count in sizes)]
+    if isinstance(layer, Concatenation):
+        axes = stored_shape(tuple(range(len(layer.output.shape))))
+        return np.concatenate(inputs, axes.index(layer.axis))
     if isinstance(layer, Rows) and isinstance(layer.function, TableMap):
         return layer.function.table.view(np.int8)[inputs[0].view(np.uint8)]
     if isinstance(layer, Rows) and isinstance(layer.function, FixedPointSoftmax):

@@ -11,6 +11,7 @@ from typing import Any
 
 from byoc_dory.layers import (
     Add,
+    Concatenation,
     Convolution,
     Dense,
     Layer,
@@ -18,6 +19,7 @@ from byoc_dory.layers import (
     Pool,
     Reshaping,
     Rows,
+    Slicing,
     Weighted,
 )
 from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
@@ -37,10 +39,11 @@ LARGEST_WEIGHT_SUM = 127 * (1 << 16)
 LARGEST_POOL = 256
 LARGEST_POOL_PRODUCT = 256 * 256
 LONGEST_SOFTMAX = 4095
+_MOVES = Concatenation | Padding | Reshaping | Slicing
 
 
 def operator_is_known(soc: Soc, core: Any, layer: Layer) -> Verdict:
-    """The operator is a convolution, dense layer, sum, pool, padding, reshape, table or softmax."""
+    """It computes a convolution, dense layer, sum, pool, table or softmax, or moves elements."""
     if isinstance(layer, Rows):
         if isinstance(layer.function, TableMap | FixedPointSoftmax):
             return ACCEPTED
@@ -51,7 +54,7 @@ def operator_is_known(soc: Soc, core: Any, layer: Layer) -> Verdict:
         return Refused(f"there are {layer.groups} groups of {layer.C // layer.groups} channels")
     if isinstance(layer, Add) and len(layer.inputs) != 2:
         return Refused(f"the sum has {len(layer.inputs)} operands")
-    if isinstance(layer, Convolution | Dense | Add | Pool | Padding | Reshaping):
+    if isinstance(layer, Convolution | Dense | Add | Pool | _MOVES):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 

@@ -25,7 +25,8 @@ _PROPAGATE_NAN = 1
 
 # Operators, which are also the numbers of their attributes in the union.
 _AVG_POOL2D, _CONV2D, _DEPTHWISE_CONV2D, _MAX_POOL2D, _CLAMP, _ADD = 2, 3, 5, 8, 11, 15
-_TABLE, _PAD, _RESHAPE, _SLICE, _RESCALE, _CONST, _CONST_SHAPE = 31, 56, 57, 59, 66, 67, 75
+_TABLE, _CONCAT, _PAD, _RESHAPE, _SLICE, _RESCALE = 31, 55, 56, 57, 59, 66
+_CONST, _CONST_SHAPE = 67, 75
 
 _Field: TypeAlias = tuple[str, Any]
 """Kind and value of a table's field."""
@@ -241,9 +242,15 @@ class TosaGraph:
         self._operators.append(_Operator(_PAD, (source, axes, fill), (result,)))
         return self._tensor(result, shape, "int8")
 
-    def crop(self, source: str, sizes: Sequence[int], result: str) -> str:
-        """Add the first elements of an int8 tensor along each axis."""
-        start = self._shape([0] * len(sizes))
+    def concat(self, sources: Sequence[str], axis: int, result: str, shape: Sequence[int]) -> str:
+        """Add int8 tensors one behind the other along an axis."""
+        fields = (("int32", axis),)
+        self._operators.append(_Operator(_CONCAT, tuple(sources), (result,), fields))
+        return self._tensor(result, shape, "int8")
+
+    def crop(self, source: str, begin: Sequence[int], sizes: Sequence[int], result: str) -> str:
+        """Add so many elements of an int8 tensor along each axis, from a place on."""
+        start = self._shape(begin)
         self._operators.append(_Operator(_SLICE, (source, start, self._shape(sizes)), (result,)))
         return self._tensor(result, sizes, "int8")
 

@@ -10,9 +10,10 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Array
-from patterns.op import Range, TensorType, Work, operator, union
+from byoc_dory.layers import Array, Concatenation
+from patterns.op import Operands, Range, TensorType, Work, operator, union
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
+from patterns.ops.layers import of_stored, stored
 from patterns.ops.moves.base import Move, y_axis
 from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
 from patterns.rows import ROW_AXIS, RowWindow, matching_rows
@@ -44,6 +45,15 @@ class Concat(Move, PrimitiveOp):
             )
         size = sum(shape[axis] for shape in shapes)
         return TensorType((*shapes[0][:axis], size, *shapes[0][axis + 1 :]), inputs[0].dtype)
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Concatenation | None:
+        parts = [stored(*each) for each in inputs]
+        result, axis = stored(name, output), self.axis % len(output.shape)
+        known = tuple(part for part in parts if part is not None)
+        if result is None or len(known) < len(parts) or axis == 0:
+            return None
+        place = of_stored(range(len(output.shape))).index(axis)
+        return Concatenation(name=name, inputs=known, output=result, axis=place)
 
     def row_windows(
         self, inputs: Sequence[TensorType], output: TensorType

@@ -12,8 +12,9 @@ from tvm import te, tirx
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Reshaping, Tensor
+from byoc_dory.layers import Reshaping, Slicing, Tensor
 from patterns.op import Operands, Range, Scale, TensorType, Work, operator, union
+from patterns.ops.layers import of_stored, stored
 from patterns.ops.moves.base import Move
 from patterns.primitive import PrimitiveOp, shape_of, sizes_of
 from patterns.relax_op import CallOp
@@ -116,6 +117,13 @@ class Slice(Move, PrimitiveOp):
                     f"{self.strides}"
                 )
         return TensorType(self.sizes, inputs[0].dtype)
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Slicing | None:
+        source, result = stored(*inputs[0]), stored(name, output)
+        if source is None or result is None or any(step != 1 for step in self.strides):
+            return None
+        begin = of_stored(self.begin)
+        return Slicing(name=name, inputs=(source,), output=result, begin=begin)
 
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         parts = zip(index, self.begin, self.strides, strict=True)
