@@ -27,7 +27,7 @@ class Schedule:
         layers: the layers.
         starts: layers that are started before their turn: name of each, and number of the layer
             before which it is started.
-        cycles: estimated cycles.
+        cycles: estimated cycles of a run of layers.
         reason: why nothing is started, if so.
     """
 
@@ -56,22 +56,19 @@ def schedule_blocks(
     splitter = _Splitter(layers, homes, outputs, soc, cycles)
     result: list[Layer] = []
     starts: dict[str, int] = {}
-    total, position = 0.0, 0
+    position = 0
     for first, end in splitter.runs():
         best = splitter.in_turn(first, end)
         for begin, stop in splitter.cuts(first, end):
             found = splitter.split(first, begin, stop, end)
             best = found if found.cycles < best.cycles else best
-        before = splitter.in_turn(position, first)
-        result += before.layers
+        result += layers[position:first]
         starts |= {name: at + len(result) for name, at in best.starts.items()}
         result += best.layers
-        total += before.cycles + best.cycles
         position = end
-    rest = splitter.in_turn(position, len(layers))
-    result += rest.layers
+    result += layers[position:]
     reason = "" if starts else "; ".join(splitter.reasons) or "halves of its rows take no less"
-    return Schedule(tuple(result), starts, total + rest.cycles, reason), splitter.homes
+    return Schedule(tuple(result), starts, reason=reason), splitter.homes
 
 
 class _Splitter:
@@ -97,11 +94,11 @@ class _Splitter:
     # ------------------------------------------------------------------ runs
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """Yield (first, end) of the runs of layers that can be split."""
+        """Yield (first, end) of the runs of layers that can be split, on the cores and others."""
         numbers = range(len(self.layers))
         for rows, together in itertools.groupby(numbers, lambda n: self._rows(self.layers[n])):
             run = list(together)
-            if rows and any(self._starts(self.layers[number]) for number in run):
+            if rows and len({self._starts(self.layers[number]) for number in run}) > 1:
                 yield run[0], run[-1] + 1
 
     def _rows(self, layer: Layer) -> int:

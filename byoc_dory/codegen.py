@@ -125,14 +125,15 @@ class RegionGenerator:
             return None
         region = self.region
         outputs = [tensor.name for tensor in region.outputs]
-        schedule, homes = schedule_blocks(
-            region.layers, self.homes, outputs, cost.soc, cost.best_cycles
-        )
-        if not schedule.starts:
-            _LOG.info("region '%s' is executed layer by layer: %s", region.name, schedule.reason)
-            return None
-        split = replace(region, layers=schedule.layers, homes=())
         try:
+            schedule, homes = schedule_blocks(
+                region.layers, self.homes, outputs, cost.soc, cost.best_cycles
+            )
+            if not schedule.starts:
+                reason = schedule.reason
+                _LOG.info("region '%s' is executed layer by layer: %s", region.name, reason)
+                return None
+            split = replace(region, layers=schedule.layers, homes=())
             plan = plan_region(split, homes, cost, self.state_offsets, schedule.starts)
         except TilingError as error:
             _LOG.info("region '%s' is executed layer by layer: %s", region.name, error)
