@@ -144,6 +144,7 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         self._ties: list[_Tie] = []
         self._on_array: list[ArrayLayer] = []
         self._rewritten: list[Rewritten] = []
+        self._constant: set[Any] = set()
 
     # ------------------------------------------------------------------ what torchao calls
 
@@ -175,8 +176,11 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         found: dict[Any, Any] = {}  # tensor -> its specification
         on_array = {product: layer for layer in self._on_array for product in layer.products}
         rewritten = {each.node: each for each in self._rewritten}
+        self._constant = _constants(model.graph)
         for node in model.graph.nodes:
-            if node.op != "call_function" or "quantization_annotation" in node.meta:
+            if node.op != "call_function" or node in self._constant:
+                continue
+            if "quantization_annotation" in node.meta:
                 continue
             if node in on_array:
                 self._annotate_pass(node, on_array[node], found)
@@ -184,7 +188,7 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
                 self._annotate_real(node, found, numbers=rewritten[node].numbers)
             elif node.target in WEIGHTED:
                 self._annotate_weighted(node, found)
-            elif node.target in SUMS and _operands(node) == 2:
+            elif node.target in SUMS and len(self._operands(node)) == 2:
                 self._annotate_sum(node, found)
             elif node.target in PASSING or node.target in (*RECTIFIERS, *CLIPS):
                 self._share(node, [node.args[0]], found)
@@ -301,15 +305,10 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
     ) -> None:
         """Annotate operands and result each with a quantization of its own."""
         chain = chain or [node]
-        # The fourth of attention is a mask, whose infinities are no integers.
-        operands = [each for each in node.args[:3] if _is_tensor(each)]
+        operands = self._operands(node)
         if not operands:
             return
-        read = {
-            each: found.get(each, self._specs.activation)
-            for each in operands
-            if each.op != "get_attr"  # weights of norms
-        }
+        read = {each: found.get(each, self._specs.activation) for each in operands}
         if numbers is not None:
             read[numbers] = _PLACE_OF_BIAS
         for each in chain:
@@ -317,6 +316,13 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         last = chain[-1]
         last.meta["quantization_annotation"].output_qspec = self._specs.activation
         found[last] = self._specs.activation
+
+    def _operands(self, node: Any) -> list[Any]:
+        """Return the computed tensors that a node reads, the same one twice included.
+
+        A fourth one is the mask of attention, whose infinities are no integers.
+        """
+        return [each for each in node.args[:3] if _is_tensor(each) and each not in self._constant]
 
 
 _INT16 = (-(1 << 15), (1 << 15) - 1)
@@ -387,9 +393,14 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.fx.Node)
 
 
-def _operands(node: Any) -> int:
-    """Return how many tensors that are computed a node reads, the same one twice included."""
-    return sum(_is_tensor(each) and each.op != "get_attr" for each in node.args)
+def _constants(graph: Any) -> set[Any]:
+    """Return the parameters, and what is computed from nothing else."""
+    found: set[Any] = set()
+    for node in graph.nodes:
+        inputs = node.all_input_nodes
+        if node.op == "get_attr" or (inputs and found.issuperset(inputs)):
+            found.add(node)
+    return found
 
 
 def _only_user(node: Any) -> Any:

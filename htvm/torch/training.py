@@ -30,6 +30,7 @@ from htvm.public import public
 from htvm.torch.constants import fold_buffers
 from htvm.torch.observers import Derived
 from htvm.torch.quantizer import Quantizer
+from htvm.torch.recurrent import unroll
 
 TARGET_BUFFER = "htvm_target"
 """Name of the buffer of a converted module with the name of its quantizer's target, in UTF-8."""
@@ -52,9 +53,10 @@ def prepare(
     """Prepare a module for a target: to be calibrated, or trained further in the target's numbers.
 
     Batch norms are folded into the layers before them first, so that the biases that are trained
-    are those that are written. Run inputs through the result to calibrate it; for training use it
-    like any module, and `freeze_scales` for the last epochs. In evaluation (``.eval()``), scales
-    stay, and it computes what its converted module will.
+    are those that are written; LSTM and GRU layers are written out, step by step. Run inputs
+    through the result to calibrate it; for training use it like any module, and `freeze_scales` for
+    the last epochs. In evaluation (``.eval()``), scales stay, and it computes what its converted
+    module will.
 
     Args:
         module: a ``torch.nn.Module`` in reals, which is not changed; trained already, as a rule.
@@ -213,7 +215,7 @@ def _exported(module: Any, example_inputs: tuple[Any, ...]) -> Any:
         )
     copied = copy.deepcopy(module)
     if not isinstance(module, torch.fx.GraphModule):  # which is what it was exported as
-        copied.eval()
+        copied = unroll(copied.eval())
     # A batch of one would be taken as a size that never changes.
     batches = tuple(
         each.repeat(2, *[1] * (each.ndim - 1)) if each.ndim and len(each) == 1 else each
