@@ -1,122 +1,174 @@
-"""Chains of rows: bytes of the arena against instructions, of networks on a Cortex-M4.
+"""Chains of rows on a Cortex-M4: bytes of arenas, instructions and build times.
 
-    python -m benchmarks.rows [FILE ...] [--write docs/guides/memory.md]
+    python -m benchmarks.rows [FILE ...] [--mlperf FOLDER] [--write docs/guides/memory.md]
 
-Each network (those of the zoo, and files that are named) is built layer after layer, within limits
-between that and the least that chains reach, and with the least; all builds are run in the
-emulator, and their outputs must be equal.
+The first table: networks (those of the zoo, and files that are named) layer after layer, within
+limits below that, and with the least memory.  The second one, made with ``--mlperf``: what that
+does to networks that others publish figures of, also with inputs that are overwritten or come row
+by row.  ``FOLDER`` has MLPerf Tiny's files, each as ``NAME/model.tflite``; layers of MobileNetV2
+are drawn, with random weights.
+
+Outputs must be equal to those of layer after layer.  *At least* is what no placement of these
+chains takes less than; with the least memory, no cuts of the network's order into chains do.  Build
+times are CPU time of the process and of the compilers it starts, without caches, one after the
+other.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import resource
 import sys
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 import htvm
+from htvm.compiled import Input, Memory
 from htvm.inputs import seeded_inputs
 from htvm.tools.cli.arguments import open_model
+from htvm.tools.memory_curve import memory_curve
+from tests.aot.chains.networks import mobilenet_v2
 
 NETWORKS = ("zoo:resnet8", "zoo:mobilenet_v1", "zoo:ds_cnn")
 TARGET = "cortex_m4"
-LIMITS = (0.75, 0.5)
-"""Limits between the least arena (0) and that of layer after layer (1)."""
-
-_MARKS = ("<!-- rows -->\n", "<!-- end of rows -->\n")
 
 
 @dataclass(frozen=True)
-class Point:
-    """A build of a network.
+class Case:
+    """A network of the second table.
 
     Attributes:
-        memory: the limit, in words.
-        arena: bytes.
-        stack: bytes used.
-        instructions: of one inference.
-        chains: number of operators in each chain.
+        name: in words.
+        network: a file of MLPerf Tiny, or how to draw it.
+        input: where the input is.
+        goals: bytes; a build within each, and one with the least memory.
     """
 
-    memory: str
-    arena: int
-    stack: int
-    instructions: int
-    chains: tuple[int, ...]
+    name: str
+    network: str | Callable[[], htvm.Model]
+    input: Input
+    goals: tuple[int, ...] = ()
 
 
-def points(network: str) -> list[Point]:
-    """Return the builds of a network, from most to least memory.
-
-    Raises:
-        AssertionError: the outputs of two differ.
-    """
-    model = open_model(network)
-    whole = htvm.build(model, TARGET)
-    inputs = seeded_inputs(whole.compiled.source.inputs)
-    wanted = whole.run(inputs).outputs
-    least = htvm.build(model, TARGET, memory="least")
-    room = whole.l2_peak - least.l2_peak
-    limits = [least.l2_peak + int(room * share) for share in LIMITS]
-    between = [htvm.build(model, TARGET, memory=limit) for limit in limits]
-    found = []
-    for memory, module in zip(
-        ("none", *(f"{limit:,} B" for limit in limits), "least"),
-        (whole, *between, least),
-        strict=True,
-    ):
-        result = module.run(inputs)
-        for made, right in zip(result.outputs, wanted, strict=True):
-            assert np.array_equal(made, right), f"{network}, {memory}"
-        chains = tuple(
-            len(kernel.layers)
-            for kernel in module.compiled.cpu_kernels
-            if "htvm_chain.h" in kernel.headers
-        )
-        assert result.instructions is not None
-        found.append(
-            Point(memory, module.l2_peak, result.stack_bytes or 0, result.instructions, chains)
-        )
-    return found
+CASES = (
+    Case("ResNet-8", "pretrainedResnet_quant", "streamed", (17_600,)),
+    Case("visual wake words, 96 px", "vww_96_int8", "streamed", (15_600,)),
+    Case("", "vww_96_int8", "overwritten", (29_500,)),
+    Case("keyword spotting", "kws_ref_model", "streamed", (10_000,)),
+    Case("MobileNetV2-0.35, 96 px", lambda: mobilenet_v2(96, 0.35), "streamed"),
+    Case("MobileNetV2-0.35, 144 px", lambda: mobilenet_v2(144, 0.35), "streamed"),
+    Case("MobileNetV2-1.0, 224 px", lambda: mobilenet_v2(224, 1.0), "streamed"),
+)
 
 
-def table(networks: Sequence[str]) -> str:
-    """Return the table of networks as Markdown."""
+def curves(networks: Sequence[str]) -> str:
+    """Return the first table as Markdown."""
     lines = [
         "| network | limit | arena, B | stack used, B | instructions | chains of operators |",
         "|---|---|--:|--:|--:|---|",
     ]
     for network in networks:
-        found = points(network)
-        for point in found:
-            more = point.instructions / found[0].instructions - 1
-            cost = "" if point is found[0] else f" ({more:+.2%})"
-            chains = ", ".join(map(str, point.chains)) or "none"
-            name = network.removeprefix("zoo:") if point is found[0] else ""
+        points = memory_curve(open_model(network), TARGET).points
+        for point in points:
+            limit = f"{int(point.limit):,} B" if point.limit.isdigit() else point.limit
+            more = "" if point is points[0] else f" ({point.more:+.2%})"
+            name = network.removeprefix("zoo:") if point is points[0] else ""
             lines.append(
-                f"| {name} | {point.memory} | {point.arena:,} | {point.stack:,} "
-                f"| {point.instructions:,}{cost} | {chains} |"
+                f"| {name} | {limit} | {point.arena:,} | {point.stack or 0:,} "
+                f"| {point.cost:,}{more} | {point.chains or 'none'} |"
             )
     return "\n".join(lines) + "\n"
 
 
+def published(folder: Path) -> str:
+    """Return the second table as Markdown.
+
+    Raises:
+        AssertionError: the outputs of two builds differ.
+    """
+    lines = [
+        "| network | input | layer after layer, B | limit | arena, B | at least, B | instructions "
+        "| build time |",
+        "|---|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for case in CASES:
+        model = (
+            htvm.load(folder / case.network / "model.tflite")
+            if isinstance(case.network, str)
+            else case.network()
+        )
+        whole = htvm.build(model, TARGET)
+        inputs = seeded_inputs(whole.compiled.source.inputs)
+        first = whole.run(inputs)
+        size = sum(values.nbytes for values in inputs) if case.input == "overwritten" else 0
+        limits: tuple[Memory, ...] = (*case.goals, "least")
+        for limit in limits:
+            module = htvm.build(model, TARGET, memory=limit, input=case.input)
+            result = module.run(inputs)
+            for made, right in zip(result.outputs, first.outputs, strict=True):
+                assert np.array_equal(made, right), f"{case.name}, {limit}"
+            assert first.instructions and result.instructions
+            top = limit is limits[0]
+            lines.append(
+                f"| {case.name if top else ''} | {case.input if top else ''} "
+                f"| {f'{whole.l2_peak + size:,}' if top else ''} "
+                f"| {limit if limit == 'least' else f'{limit:,} B'} | {module.l2_peak:,} "
+                f"| {module.compiled.program.plan.bound:,} "
+                f"| {result.instructions / first.instructions - 1:+.2%} "
+                f"| {_times(model, limit, case):.2f} times |"
+            )
+            print(lines[-1], file=sys.stderr, flush=True)
+    return "\n".join(lines) + "\n"
+
+
+def _times(model: htvm.Model, limit: Memory, case: Case) -> float:
+    """Return how many times as long a build with chains takes."""
+    whole = _seconds(lambda: htvm.build(model, TARGET))
+    return _seconds(lambda: htvm.build(model, TARGET, memory=limit, input=case.input)) / whole
+
+
+def _seconds(build: Callable[[], object]) -> float:
+    """Return the CPU time of a build with an empty cache."""
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        mock.patch.dict(os.environ, {"XDG_CACHE_HOME": cache}),
+    ):
+        before = time.process_time() + _of_children()
+        build()
+        return time.process_time() + _of_children() - before
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Print the table, or write it into a page."""
+    """Print the tables, or write them into a page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*")
+    parser.add_argument("--mlperf", type=Path)
     parser.add_argument("--write", type=Path)
     given = parser.parse_args(arguments)
-    text = table([*NETWORKS, *given.files])
+    tables = {"rows": curves([*NETWORKS, *given.files])}
+    if given.mlperf is not None:
+        tables["published"] = published(given.mlperf)
     if given.write is None:
-        print(text, end="")
+        print("\n".join(tables.values()), end="")
         return
     page = given.write.read_text(encoding="utf-8")
-    before, rest = page.split(_MARKS[0])
-    _, after = rest.split(_MARKS[1])
-    given.write.write_text(f"{before}{_MARKS[0]}{text}{_MARKS[1]}{after}", encoding="utf-8")
+    for mark, text in tables.items():
+        before, rest = page.split(f"<!-- {mark} -->\n")
+        end = f"<!-- end of {mark} -->\n"
+        page = f"{before}<!-- {mark} -->\n{text}{end}{rest.partition(end)[2]}"
+    given.write.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
