@@ -129,8 +129,9 @@ class RunResult(Shown):
         instructions: instructions from the entry function's call to its return; None on a platform
             that does not count them.  They are no cycles.
         estimated_cycles: an estimate, not measured: the fewest and the most cycles that the manual
-            of the core gives for these instructions, from memory without wait states; None if it
-            gives none (Cortex-M7, M33, M55), or nothing was counted.
+            of the core gives for these instructions, from memory that waits as the board's file
+            says (`byoc_dory.soc.board.Board.flash_reads`), or not at all; None if it gives none
+            (Cortex-M7, M33, M55), or nothing was counted.
         maps: the contents of L1 and of the arena in L2 over the steps; empty for a project that
             was opened again.
     """

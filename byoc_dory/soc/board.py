@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from byoc_dory.errors import TargetError, nearest
+from byoc_dory.soc.cores import FlashReads
 
 PUBLISHED, UNVERIFIED = "published: ", "unverified: "
 """How the source of a number begins: where it was read, or why it was not looked up."""
@@ -66,6 +67,7 @@ class Board:
             there is none.
         npu_macs: its multiply-accumulates per cycle.
         npu_clock_hz: its highest clock.
+        flash_reads: how the flash is read at this clock; None if that is not known.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Board:
     npu: str = ""
     npu_macs: int = 0
     npu_clock_hz: int = 0
+    flash_reads: FlashReads | None = None
 
     @property
     def target(self) -> str:
@@ -97,7 +100,9 @@ class Board:
 
 
 _UNSOURCED = ("name", "title", "chip", "qemu", "sources")
-_PARTS: dict[str, type[Any]] = {"flash": Region, "ram": Region, "platformio": PlatformIO}
+_PARTS: dict[str, type[Any]] = {
+    "flash": Region, "ram": Region, "platformio": PlatformIO, "flash_reads": FlashReads,
+}  # fmt: skip
 
 
 def read_board(path: Path) -> Board:
@@ -175,6 +180,15 @@ def _check_values(board: Board, path: Path, spans: list[tuple[int, int]]) -> Non
         raise TargetError(
             f"the board {board.name!r} has a clock or a size below 1, or a negative address",
             where=where,
+        )
+    reads = board.flash_reads
+    if reads is not None and (
+        reads.line_bytes < 1 or min(reads.waits, reads.code_lines, reads.data_lines) < 0
+    ):
+        raise TargetError(
+            f"the board {board.name!r} has flash with lines below 1 B, or with negative numbers",
+            where=where,
+            hint="check flash_reads",
         )
     if len({bool(board.npu), board.npu_macs > 0, board.npu_clock_hz > 0}) > 1:
         raise TargetError(

@@ -160,6 +160,23 @@ class ArmCycles:
 
 
 @dataclass(frozen=True)
+class FlashReads:
+    """How a chip's flash is read at the highest clock of its core.
+
+    Attributes:
+        waits: wait states, the cycles that a read of a line takes beside its first.
+        line_bytes: bytes that are read at once.
+        code_lines, data_lines: lines that its interface keeps of code, and of constants; a new one
+            replaces the one that was used longest ago.
+    """
+
+    waits: int
+    line_bytes: int
+    code_lines: int
+    data_lines: int
+
+
+@dataclass(frozen=True)
 class QemuMachine:
     """A machine that QEMU models.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from byoc_dory.errors import TargetError
 from byoc_dory.memory.arena import ALIGNMENT
-from byoc_dory.soc.cores import Host
+from byoc_dory.soc.cores import FlashReads, Host
 
 
 def round_up(value: int, step: int) -> int:
@@ -58,6 +58,8 @@ class Memory:
             can.
         reserved: bytes after the usable ones that the runtime uses itself (stacks, queues).
         constants: whether constants can be placed there, which are loaded with the program.
+        reads: how a microcontroller's flash is read; None if it is read without waiting, or that is
+            not known.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Memory:
     mapped: bool = False
     reserved: int = 0
     constants: bool = False
+    reads: FlashReads | None = None
 
     @property
     def end(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,16 @@ if TYPE_CHECKING:
 _PAGE = 4096
 
 
+class _Lines(ctypes.Structure):
+    """``htvm_lines_t``."""
+
+    _fields_ = (
+        ("lines", ctypes.c_void_p),
+        ("number", ctypes.c_uint32),
+        ("missed", ctypes.c_uint64),
+    )
+
+
 class _Count(ctypes.Structure):
     """``htvm_count_t`` of ``runtime_c/emulator/count.c``."""
 
@@ -49,6 +60,9 @@ class _Count(ctypes.Structure):
         ("base", ctypes.c_uint32),
         ("bytes", ctypes.c_uint32),
         ("outside", ctypes.c_uint32),
+        ("line_bytes", ctypes.c_uint32),
+        ("fetched", _Lines),
+        ("loaded", _Lines),
     )
 
 
@@ -104,7 +118,7 @@ class _Run:
         self.code = self._load()
         self.entered = np.zeros(len(self.code) // 2 + 2, np.int64)
         # What was counted when the entry function, and the step that is under way, was called.
-        self.called = self.step_called = (self.entered, 0)
+        self.called = self.step_called = (self.entered, (0, 0, 0))
         self.executed: Executed | None = None
         self.step_executed: list[Executed] = []
         # The steps are noted before the block that ends or begins them is counted.
@@ -130,39 +144,50 @@ class _Run:
 
     def _count(self, compiler: Compiler, limit: int) -> tuple[_Count, tuple[Any, ...]]:
         """Count the instructions of every block; return the count, and what it refers to."""
-        import unicorn
-        from unicorn.unicorn_const import UC_HOOK_BLOCK
+        from unicorn.unicorn_const import UC_HOOK_BLOCK, UC_HOOK_MEM_READ
 
         path = compiler.built(
             "emulator-count.so", [runtime_c() / "emulator" / "count.c"], shared=True
         )
         native = ctypes.CDLL(str(path))
-        library = unicorn.unicorn_py3.unicorn.uclib
         flash = self.soc.memory(self.soc.code_memory)
+        reads = flash.reads
         counts = (ctypes.c_uint32 * (len(self.code) // 2 + 1))()
+        kept = (0, 0) if reads is None else (reads.code_lines, reads.data_lines)
+        lines = [(ctypes.c_uint32 * max(number, 1))() for number in kept]
         count = _Count(
             instructions=0,
             limit=limit,
             code=self.code,
             known=ctypes.addressof(counts),
             entered=self.entered.ctypes.data,
-            stop=ctypes.cast(library.uc_emu_stop, ctypes.c_void_p).value,
+            stop=ctypes.cast(_library().uc_emu_stop, ctypes.c_void_p).value,
             base=flash.base,
             bytes=len(self.code),
+            line_bytes=0 if reads is None else reads.line_bytes,
+            fetched=_Lines(ctypes.addressof(lines[0]), kept[0]),
+            loaded=_Lines(ctypes.addressof(lines[1]), kept[1]),
         )
+        self._call(UC_HOOK_BLOCK, native.htvm_count_block, count, 1, 0)
+        if reads is not None:
+            end = flash.base + flash.size - 1
+            self._call(UC_HOOK_MEM_READ, native.htvm_count_load, count, flash.base, end)
+        return count, (counts, lines, native)
+
+    def _call(self, kind: int, function: Any, count: _Count, first: int, last: int) -> None:
+        """Have the emulator call a function of the counter; ``first > last``: everywhere."""
         handle = ctypes.c_size_t()
-        status = library.uc_hook_add(
+        status = _library().uc_hook_add(
             self.emulator._uch,
             ctypes.byref(handle),
-            UC_HOOK_BLOCK,
-            ctypes.cast(native.htvm_count_block, ctypes.c_void_p),
+            kind,
+            ctypes.cast(function, ctypes.c_void_p),
             ctypes.cast(ctypes.byref(count), ctypes.c_void_p),
-            ctypes.c_uint64(1),
-            ctypes.c_uint64(0),
+            ctypes.c_uint64(first),
+            ctypes.c_uint64(last),
         )
         if status != 0:
             raise self.firmware.error(f"the emulator refused to count instructions (code {status})")
-        return count, (counts, native)
 
     def _note_steps(self) -> None:
         """Note the count at the entry of every kernel, and whenever the entry function goes on."""
@@ -185,10 +210,13 @@ class _Run:
         """Classify what was executed, if the run or a step has ended."""
         if before == after:
             return
-        now = (self.entered.copy(), self.count.taken)
+        count = self.count
+        now = (self.entered.copy(), (count.taken, count.fetched.missed, count.loaded.missed))
 
-        def since(begin: tuple[Any, int]) -> Executed:
-            return executed(self.code, now[0] - begin[0], now[1] - begin[1])
+        def since(begin: tuple[Any, tuple[int, int, int]]) -> Executed:
+            taken, fetched, loaded = (new - old for new, old in zip(now[1], begin[1], strict=True))
+            found = executed(self.code, now[0] - begin[0], taken)
+            return replace(found, fetched=fetched, loaded=loaded)
 
         if after.begun and not before.begun:
             self.called = now
@@ -243,6 +271,13 @@ class _Run:
             if symbol.size and symbol.address & ~1 <= pc < (symbol.address & ~1) + symbol.size:
                 return f" in {name}"
         return ""
+
+
+def _library() -> Any:
+    """Return the emulator's library."""
+    import unicorn
+
+    return unicorn.unicorn_py3.unicorn.uclib
 
 
 def _emulator(soc: Soc) -> Any:

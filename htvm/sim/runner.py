@@ -152,6 +152,7 @@ def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int
         )
     outputs = _outputs(built, result.outputs, ())
     cycles, executed = None if core is None else core.cycles, result.executed
+    flash = built.soc.memory(built.soc.code_memory).reads
     if program.streamed is not None:
         result = _with_rows_together(result)
     counted, known = _step_instructions(program, functions, result), iter(result.step_executed)
@@ -173,10 +174,10 @@ def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int
         instructions=None if result.instructions is None else result.instructions - apart,
         step_instructions=counted,
         estimated_cycles=(
-            None if cycles is None or executed is None else estimate(executed, cycles)
+            None if cycles is None or executed is None else estimate(executed, cycles, flash)
         ),
         step_estimates=tuple(
-            None if cycles is None or span is None else estimate(next(known), cycles)
+            None if cycles is None or span is None else estimate(next(known), cycles, flash)
             for span in (counted if executed is not None else ())
         ),
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from byoc_dory.soc.cores import ArmCycles
+    from byoc_dory.soc.cores import ArmCycles, FlashReads
 
 _NO_REGISTER = -1
 
@@ -49,6 +49,8 @@ class Executed:
         registers: registers that loads and stores of several moved.
         calls, returns: as of `Instruction`.
         taken: branches, calls and returns that were taken.
+        fetched, loaded: lines of code and of constants that were read from flash, if it is known
+            how that is read.
     """
 
     kinds: Counter[str]
@@ -56,6 +58,8 @@ class Executed:
     calls: int
     returns: int
     taken: int
+    fetched: int = 0
+    loaded: int = 0
 
     @property
     def instructions(self) -> int:
@@ -71,6 +75,8 @@ def sum_of(parts: Sequence[Executed]) -> Executed:
         sum(part.calls for part in parts),
         sum(part.returns for part in parts),
         sum(part.taken for part in parts),
+        sum(part.fetched for part in parts),
+        sum(part.loaded for part in parts),
     )
 
 
@@ -113,8 +119,16 @@ def _overlapped(instruction: Instruction, previous: Instruction) -> str:
     return "load" if depends else "next_load"
 
 
-def estimate(what: Executed, cycles: ArmCycles) -> tuple[int, int]:
-    """Return the fewest and the most cycles that a core's manual gives for these instructions."""
+def estimate(what: Executed, cycles: ArmCycles, flash: FlashReads | None = None) -> tuple[int, int]:
+    """Return the fewest and the most cycles that a core's manual gives for these instructions.
+
+    Args:
+        what: the instructions.
+        cycles: of the manual.
+        flash: how the code's memory is read, if it waits.  The core waits for each line of
+            constants; for those of code it may not have to, where they are read before they are
+            needed.
+    """
     low = high = what.kinds["plain"] + what.registers
     published = {field.name for field in fields(cycles)} - {"source"}
     for kind, number in [
@@ -125,7 +139,8 @@ def estimate(what: Executed, cycles: ArmCycles) -> tuple[int, int]:
     ]:
         least, most = getattr(cycles, kind)
         low, high = low + number * least, high + number * most
-    return low, high
+    waits = 0 if flash is None else flash.waits
+    return low + waits * what.loaded, high + waits * (what.loaded + what.fetched)
 
 
 def decode(first: int, second: int) -> Instruction:

@@ -101,6 +101,22 @@ def test_mlperf_tiny_equals_tflite_micro(name: str, core: str) -> None:
         np.testing.assert_array_equal(output, case.outputs[number], err_msg=f"golden {number}")
 
 
+def test_flash_that_waits_is_estimated() -> None:
+    """The same program on a board whose flash waits for each line that it does not keep."""
+    module = htvm.build(digits(), "cortex_m4:board=nucleo-f446re")
+    inputs = seeded_inputs(digits().inputs)
+    found, without = module.run(inputs), htvm.build(digits(), "cortex_m4").run(inputs)
+    assert found.instructions == without.instructions
+    assert found.estimated_cycles is not None and without.estimated_cycles is not None
+    waits = [a - b for a, b in zip(found.estimated_cycles, without.estimated_cycles, strict=True)]
+    assert 0 < waits[0] < waits[1] and [wait % 5 for wait in waits] == [0, 0]
+    # Each byte of constants is read at least once.
+    assert waits[0] > 5 * module.sizes.constants / 16 / 2
+    steps = [layer.estimated_cycles or (0, 0) for layer in found.layers]
+    assert 0.97 < sum(low for low, _ in steps) / found.estimated_cycles[0] <= 1
+    assert "flash with 5 wait states, 64 + 8 lines of 16 B" in str(module.report())
+
+
 def test_the_same_kernels_run_natively() -> None:
     module = htvm.build(digits(), "cortex_m4", "host")
     inputs = seeded_inputs(module.compiled.source.inputs)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from byoc_dory.soc.cores import ArmCycles
+from byoc_dory.soc.cores import ArmCycles, FlashReads
 from byoc_dory.soc.registry import resolve
 from htvm.firmware.arm import arm_flags, core_of
+from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
-from htvm.sim.thumb import Executed, decode, estimate, executed
+from htvm.sim.arm import _Count, _Lines
+from htvm.sim.thumb import Executed, decode, estimate, executed, sum_of
 
 CYCLES = ArmCycles(
     "a table of this test", load=(10, 20), next_load=(1, 2), store=(3, 3), multiple=(100, 100),
@@ -126,3 +129,30 @@ def test_blocks_may_overlap(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_estimates(what: Executed, low: int, high: int) -> None:
     assert estimate(what, CYCLES) == (low, high)
+
+
+def test_lines_of_flash_are_waited_for() -> None:
+    """For all constants, and at most for all code."""
+    what = Executed(Counter(plain=4), 0, 0, 0, 0, fetched=30, loaded=7)
+    assert estimate(what, CYCLES) == (4, 4)
+    assert estimate(sum_of([what, what]), CYCLES, FlashReads(5, 16, 64, 8)) == (78, 378)
+
+
+@pytest.mark.parametrize("number", [0, 1, 8])
+def test_lines_that_are_kept(number: int) -> None:
+    """The counter's lines, beside a list of those used last."""
+    rng = np.random.default_rng(number)
+    reads = [(int(at), int(size)) for at, size in rng.integers((0, 1), (400, 17), (2000, 2))]
+    source = runtime_c() / "emulator" / "count.c"
+    path = Compiler.zig().built("emulator-count.so", [source], shared=True)
+    lines = (ctypes.c_uint32 * max(number, 1))()
+    count = _Count(line_bytes=16, loaded=_Lines(ctypes.addressof(lines), number))
+    load = ctypes.CDLL(str(path)).htvm_count_load
+    kept: list[int] = []
+    missed = 0
+    for at, size in reads:
+        load(None, 0, ctypes.c_uint64(at), size, ctypes.c_int64(0), ctypes.byref(count))
+        for line in range(at // 16, (at + size - 1) // 16 + 1):
+            missed += line not in kept
+            kept = [line, *(each for each in kept if each != line)][:number]
+    assert count.loaded.missed == missed > 0

@@ -73,6 +73,7 @@ def test_every_number_has_a_source(name: str) -> None:
     board = boards()[name]
     given = {"core", "clock_hz", "flash", "ram"}
     more = ("fpu", "console", "platformio", "vector_bits", "npu", "npu_macs", "npu_clock_hz")
+    more += ("flash_reads",)
     given |= {field for field in more if getattr(board, field)}
     assert {*board.sources} == given
     for text in board.sources.values():
@@ -180,6 +181,9 @@ def test_a_board_and_its_own_target_agree(capsys: pytest.CaptureFixture[str]) ->
         assert capsys.readouterr().out.startswith("digits on cortex_m33:board=pico-2")
 
 
+READS = {"waits": 2, "line_bytes": 16, "code_lines": 64, "data_lines": 8}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -193,6 +197,10 @@ def test_a_board_and_its_own_target_agree(capsys: pytest.CaptureFixture[str]) ->
         ({"ram": {"base": "0x10001000", "size": 65536}}, "flash and RAM overlap"),
         ({"ram": None}, "a board lacks the field 'ram'"),
         ({"npu": "ethos_u55"}, "an NPU without MACs or a clock"),
+        ({"flash_reads": {"waits": 1}}, "'flash_reads' lacks the field 'line_bytes'"),
+        ({"flash_reads": READS | {"line_bytes": 0}}, "flash with lines below 1 B"),
+        ({"flash_reads": READS | {"waits": -1}}, "or with negative numbers.*check flash_reads"),
+        ({"flash_reads": READS}, "'flash_reads' has no source"),
         ({"flsh": 1}, "a board has no field 'flsh'.*did you mean flash[?]"),
         ({"platformio": {"platform": "p", "bord": "b"}}, "no field 'bord'.*did you mean board[?]"),
         ({"console": ""}, "'console' has a source but no value"),

@@ -75,7 +75,12 @@ def _design(board: str, vlen: int) -> Soc:
         title=f"{found.title} ({found.chip})",
         clock_hz=found.clock_hz,
         memories=(
-            replace(flash, base=found.flash.address, size=found.flash.size),
+            replace(
+                flash,
+                base=found.flash.address,
+                size=found.flash.size,
+                reads=found.flash_reads,
+            ),
             replace(ram, base=found.ram.address, size=found.ram.size),
         ),
         host=host,

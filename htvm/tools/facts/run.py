@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from byoc_dory.soc.base import Power, Soc
+    from byoc_dory.soc.cores import FlashReads
     from htvm.aot.reference import Reference
     from htvm.model import Model
     from htvm.result import LayerResult, RunResult
@@ -77,9 +78,19 @@ def _estimate_notes(soc: Soc, result: RunResult) -> tuple[str, ...]:
         return ()
     low, high = result.estimated_cycles
     times = [1000.0 * number / soc.clock_hz for number in (low, high)]
+    memory = _reads(soc.memory(soc.code_memory).reads)
     return (
         f"Estimate, not measured: {low:,} to {high:,} cycles, {times[0]:.2f} to {times[1]:.2f} ms "
-        f"at {soc.clock_hz / 1e6:g} MHz ({core.cycles.source}; memory without wait states).",
+        f"at {soc.clock_hz / 1e6:g} MHz ({core.cycles.source}; {memory}).",
+    )
+
+
+def _reads(flash: FlashReads | None) -> str:
+    if flash is None:
+        return "memory without wait states"
+    return (
+        f"flash with {flash.waits} wait states, {flash.code_lines} + {flash.data_lines} lines of "
+        f"{flash.line_bytes} B; code is read ahead of the core at best, never at worst"
     )
 
 
