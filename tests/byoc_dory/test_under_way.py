@@ -22,7 +22,13 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.registry import resolve
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from byoc_dory.under_way import Running, check_under_way
+from htvm.firmware import host, rv32
+from htvm.firmware.paths import driver_folders
+from htvm.firmware.socs import machine_of
+from htvm.firmware.toolchain import Compiler
+from htvm.sim.rv32 import run_rv32
 from tests.byoc_dory.program import Case
+from tests.byoc_dory.test_emit_rv32 import firmware_main
 from tests.byoc_dory.test_snitch_native import check as check_native
 from tests.reference import matrix_layers
 
@@ -116,6 +122,42 @@ def test_results_of_many_random_networks(tmp_path: Path, start: int) -> None:
         for seed in range(start, start + 10)
     ]
     check_native(cases, tmp_path, sanitize=False)
+
+
+def simulated(case: Case, folder: Path) -> tuple[np.ndarray, set[str]]:
+    """The output of a network on the simulated cluster, and the units that work beside ITA."""
+    source, compiler = folder / "main.c", Compiler.zig()
+    source.write_text(firmware_main(case))
+    firmware = rv32.build_firmware(
+        [source, *host.driver_sources(SNITCH_ITA)],
+        driver_folders(SNITCH_ITA),
+        machine_of(SNITCH_ITA),
+        folder / "out",
+        compiler,
+        stack_bytes=SNITCH_ITA.host.stack,
+    )
+    (values,), (expected,) = case.inputs, case.outputs
+    sizes = {"out_0": expected.size}
+    result = run_rv32(firmware, {"in_0": values.tobytes()}, sizes, compiler=compiler)
+    engine = [each for each in result.events if each["unit"] == "ita"]
+    beside = {
+        str(other["unit"])
+        for other in result.events
+        for each in engine
+        if other["start"] < each["end"] and each["start"] < other["end"]
+    }
+    return np.frombuffer(result.outputs["out_0"], np.uint8), beside
+
+
+@pytest.mark.parametrize(
+    "seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(200, 300))]
+)
+def test_the_simulated_cores_compute_beside_ita(tmp_path: Path, seed: int) -> None:
+    """Device models complain of races."""
+    case = case_of(stack(seed), seed)
+    got, beside = simulated(case, tmp_path)
+    assert np.array_equal(got, case.outputs[0].view(np.uint8))
+    assert ("cluster" in beside) == bool(started(case.code))
 
 
 def test_the_plan_saves_what_the_cores_hide() -> None:
