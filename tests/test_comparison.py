@@ -100,6 +100,20 @@ def test_the_baseline_is_the_fastest_on_the_cpu() -> None:
     assert _fastest_on_cpu([row("plain", "soc.cpu", None), accelerated], "soc.cpu") == "plain"
 
 
+def test_emulated_cores_are_compared_by_instructions() -> None:
+    plain = replace(row("plain", "soc.cpu", None), instructions=90)
+    ours = replace(row("ours", "soc.cpu", None), instructions=40)
+    accelerated = replace(row("soc", "soc", None), instructions=7, accelerator_cycles=1_234)
+    assert _fastest_on_cpu([plain, ours, accelerated], "soc.cpu") == "ours"
+    text = comparison_text(Comparison("net", 10, 10**8, (plain, ours), "ours"))
+    assert "instructions: of the core" in text and "accelerator" not in text
+    text = comparison_text(Comparison("net", 10, 10**8, (plain, ours, accelerated), "ours"))
+    lines = [line.split() for line in text.splitlines()]
+    assert ["plain", "90"] in lines and ["soc", "7", "1,234"] in lines
+    assert "predicted: the two are no sum" in " ".join(text.split())
+    assert "speed-up" not in text
+
+
 def test_a_reason_for_being_faster_is_given_only_where_ours_is() -> None:
     place, beside = resolve("diana"), published(12_501_760)
     # Published: 1.19 ms, which are 309,400 cycles at 260 MHz.

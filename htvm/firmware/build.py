@@ -229,6 +229,20 @@ def build_qemu(
     return replace(built, platform="qemu")
 
 
+def sizes_on_chip(built: Built) -> Sizes:
+    """Return the sizes of a build's parts on the chip, in bytes.
+
+    They are the build's own, but where its firmware has models of devices for an emulator: then
+    they are those of the program linked with what answers that there is no device.
+
+    Raises:
+        L2OverflowError, ToolchainError: as for :func:`build_arm`.
+    """
+    if built.platform != "qemu" or built.soc.driver == NO_DEVICES:
+        return built.sizes
+    return build_arm(built.program, built.soc, built.compiler).sizes
+
+
 def _build_vectors(program: Program, soc: Soc, compiler: Compiler, cache_dir: Path | None) -> Built:
     """Build the firmware of a program for a RISC-V core with vectors."""
     check_l2(program, soc)

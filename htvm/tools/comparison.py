@@ -12,6 +12,7 @@ import numpy as np
 from byoc_dory.errors import L2OverflowError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import cpu_target, resolve, split_name, targets
+from htvm.firmware.build import sizes_on_chip
 from htvm.inputs import Inputs, bind_inputs, seeded_inputs
 from htvm.model import Model
 from htvm.pipeline import build
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from htvm.module import Module
     from htvm.policy import Policy
     from htvm.quantization.samples import Data, Labels
+    from htvm.result import RunResult
     from htvm.tools.report.compare import Published
 
 _log = logging.getLogger(__name__)
@@ -115,7 +117,8 @@ def compare(
 
     Returns:
         One row per configuration; the baseline of the speed-ups is the fastest configuration that
-        runs only on the SoC's CPU.
+        runs only on the SoC's CPU. Rows of emulated cores have instructions, and predicted cycles
+        of accelerators, in place of cycles, and are without speed-ups.
 
     Raises:
         The errors of `htvm.build` and `Module.run`; a configuration that exceeds L2 becomes a row
@@ -231,8 +234,20 @@ def _fastest_on_cpu(rows: Sequence[ComparisonRow], cpu: str) -> str:
     One whose outputs are wrong is none to compare with.
     """
     on_cpu = [row for row in rows if row.target == cpu and row.exact is not False]
-    ran = [row for row in on_cpu if row.cycles is not None]
-    return min(ran or on_cpu, key=lambda row: row.cycles or 0).configuration
+    ran = [row for row in on_cpu if _cost(row) is not None]
+    return min(ran or on_cpu, key=lambda row: _cost(row) or 0).configuration
+
+
+def _cost(row: ComparisonRow) -> int | None:
+    return row.instructions if row.cycles is None else row.cycles
+
+
+def _accelerator_cycles(result: RunResult) -> int | None:
+    """Return the predicted cycles of accelerators beside a core whose instructions are counted."""
+    steps = [step for step in result.layers if step.kind == "layer"]
+    if result.instructions is None or not steps:
+        return None
+    return sum(step.predicted_cycles for step in steps)
 
 
 def _row(
@@ -260,13 +275,15 @@ def _row(
         configuration=configuration.name,
         target=configuration.target,
         cycles=results[0].cycles,
-        memory=memory_of(module.compiled, module.sizes, results[0]),
+        memory=memory_of(compiled, sizes_on_chip(module.built), results[0]),
         agreement=agreement(source.outputs, wanted, outputs),
         exact=exact,
         scores_sqnr_db=_scores_sqnr_db(compiled),
         decisions=None if classes is None else decisions_of(source, module.reference, classes),
         policy=compiled.planned.policy if compiled.target.accelerators else "",
         schedule=compiled.options.tiling.schedule if compiled.target.accelerators else "",
+        instructions=results[0].instructions,
+        accelerator_cycles=_accelerator_cycles(results[0]),
     )
 
 

@@ -267,6 +267,26 @@ def test_digits_on_each_configuration(target: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="QEMU is not installed")
+def test_a_comparison_counts_both_sides_and_no_model(tmp_path: Path) -> None:
+    """Beside the core alone: its instructions, the NPU's cycles, and RAM without the model's."""
+    module = built(small_network(), tmp_path)
+    found = htvm.compare(module.compiled.source, "ethos_u55:macs=128")
+    alone, row = found.rows[-2:]
+    assert row.exact and row.cycles is None
+    assert row.accelerator_cycles == sum(
+        step.predicted_cycles for step in module.built.program.steps
+    )
+    assert alone.instructions is not None and alone.accelerator_cycles is None
+    assert row.instructions is not None and row.instructions < alone.instructions
+    assert found.baseline == alone.configuration
+    assert row.memory is not None
+    # Inputs, outputs and a few variables; the model alone has 256 KiB of workspace.
+    assert row.memory.io < 4096
+    assert f"{row.accelerator_cycles:,}" in str(found)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="QEMU is not installed")
 @pytest.mark.parametrize("name", MODELS)
 def test_goldens_as_firmware(name: str) -> None:
     """On QEMU's Cortex-M55, with the model of the device behind the driver's functions."""

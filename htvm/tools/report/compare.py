@@ -1,7 +1,8 @@
 """A comparison of several builds of one network, next to published figures.
 
-Units: sizes in bytes, times in cycles of the SoC's clock or in ms, SQNR in dB.  Anything not
-measured is ``None``, never zero.
+Units: sizes in bytes, times in cycles of the SoC's clock or in ms, SQNR in dB.  On a core that is
+emulated, instructions are counted in place of cycles.  Anything not measured is ``None``, never
+zero.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ class ComparisonRow:
     Attributes:
         configuration: a description, e.g. "plain TVM on the CPU" or "diana.digital".
         target: target name.
-        cycles: simulated cycles; None if it does not run (``failure`` says why).
-        memory: use of L2; None if it was not built.
+        cycles: simulated cycles; None if it does not run (``failure`` says why), or on a core whose
+            instructions are counted.
+        memory: use of L2, without models of devices; None if it was not built.
         agreement: agreement with the source model; None if it was not compared.
         failure: why there are no numbers, in a few words; empty if there are numbers.
         exact: whether the outputs equal `Module.reference`; None if it was not checked.
@@ -61,6 +63,10 @@ class ComparisonRow:
             fitted to; None without a softmax at the end, or if the numbers are the source's.
         decisions: how often it decides as labels say; None without labels.
         policy, schedule: how layers were dispatched and executed; empty without accelerators.
+        instructions: instructions of the core, counted by an emulator, without those of
+            accelerators' steps; None where cycles are.
+        accelerator_cycles: predicted cycles of the accelerators beside such a core, which are no
+            sum with its instructions; None without accelerators, or where cycles are simulated.
     """
 
     configuration: str
@@ -74,6 +80,8 @@ class ComparisonRow:
     policy: str = ""
     schedule: str = ""
     decisions: Decisions | None = None
+    instructions: int | None = None
+    accelerator_cycles: int | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +216,8 @@ def _cells(comparison: Comparison, row: ComparisonRow) -> tuple[str, ...]:
     return (
         row.configuration,
         count(row.cycles) if not row.failure else row.failure,
+        count(row.instructions),
+        count(row.accelerator_cycles),
         milliseconds(ms),
         ratio(comparison.macs, row.cycles),
         "" if speed_up is None else f"{speed_up:.1f}x",
@@ -222,7 +232,7 @@ def _published_cells(comparison: Comparison, row: Published) -> tuple[str, ...]:
     size = "" if row.size_kb is None else f"{row.size_kb} kB"
     base = comparison.published[0].latency_ms
     speed_up = "" if base is None or not row.latency_ms else f"{base / row.latency_ms:.1f}x"
-    return (f"published: {row.configuration}", "", ms, "", speed_up, size, "", "")
+    return (f"published: {row.configuration}", "", "", "", ms, "", speed_up, size, "", "")
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -230,6 +240,8 @@ def comparison_table(comparison: Comparison) -> Table:
     columns = (
         Column("configuration", wraps=True),
         Column("cycles", number=True),
+        Column("instructions", number=True),
+        Column("accelerator cycles", number=True),
         Column("ms", number=True),
         Column("MAC/cycle", number=True, spare=True),
         Column("speed-up", number=True),
@@ -267,9 +279,16 @@ def _published_lines(comparison: Comparison) -> list[str]:
     return [f"published figures: {line}" for line in remarked]
 
 
-def _speed_up_line(comparison: Comparison) -> str:
-    """Return what speed-ups refer to."""
+_COUNTED = "instructions: of the core, counted by an emulator"
+_BESIDE = ", without those of accelerators' steps, whose cycles are predicted: the two are no sum"
+
+
+def _cost_line(comparison: Comparison) -> str:
+    """Return what speed-ups refer to, or what is counted where there are none."""
     base = comparison.row(comparison.baseline)
+    if base.instructions is not None:
+        beside = any(row.accelerator_cycles is not None for row in comparison.rows)
+        return _COUNTED + (_BESIDE if beside else "")
     rate = ratio(base.cycles, comparison.macs)
     line = f"speed-up: over {comparison.baseline}, one core"
     if rate:
@@ -288,7 +307,7 @@ def comparison_text(comparison: Comparison, width: int = _LINE) -> str:
     """
     notes = (
         "exact: every output equals the integer definition of the network as built",
-        _speed_up_line(comparison),
+        _cost_line(comparison),
         *_published_lines(comparison),
         *comparison.notes,
     )
