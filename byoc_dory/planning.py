@@ -244,12 +244,24 @@ def plan_region(
         ]
     numbers = {layer.name: number for number, layer in enumerate(region.layers)}
     begins = {numbers[name]: first for name, first in (starts or {}).items()}
-    in_place = [n for n in begins if homes[region.layers[n].name].overwrites(region.layers[n])]
+    in_place = [
+        number
+        for number, first in begins.items()
+        if homes[region.layers[number].name].overwrites(region.layers[number])
+        and not _others_read(region.layers, number, first)
+    ]
     plan = plan_jointly(
         region.layers, tilers, stored, leaving, region.name, state_offsets, cost.choices, begins,
         in_place,
     )  # fmt: skip
     return _with_starts(plan, region, homes, cost, begins) if begins else plan
+
+
+def _others_read(layers: Sequence[Layer], number: int, first: int) -> bool:
+    """Return whether other layers read a layer's operands from layer ``first`` on."""
+    own = {tensor.name for tensor in layers[number].inputs}
+    others = (*layers[first:number], *layers[number + 1 :])
+    return any(tensor.name in own for other in others for tensor in other.inputs)
 
 
 def _with_starts(

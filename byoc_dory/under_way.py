@@ -54,6 +54,9 @@ def check_under_way(running: Sequence[Running], starts: Mapping[int, int], regio
     for number, first in starts.items():
         for what in _conflicts(running, number, first, produced):
             raise _error(what, region, running[number].layer)
+    for number in range(len(running)):
+        for what in _spoiled(running, number, starts.get(number, number)):
+            raise _error(what, region, running[number].layer)
     for each in running:
         for tensor in each.layer.inputs:
             if missing[_read(tensor, produced)]:
@@ -104,6 +107,17 @@ def _conflicts(
             yield f"'{other.layer.name}' writes its operand meanwhile"
         if any(_read(tensor, produced) in written for tensor in other.layer.inputs):
             yield f"'{other.layer.name}' reads its result meanwhile"
+
+
+def _spoiled(running: Sequence[Running], number: int, first: int) -> Iterator[str]:
+    """Yield who reads an operand in L1 that a layer overwrites from layer ``first`` on."""
+    own = running[number]
+    operands = zip(own.program.operands, own.layer.inputs, strict=False)
+    over = own.program.result.over
+    spoiled = {tensor.name for each, tensor in operands if each.resident and each.name == over}
+    for other in (*running[first:number], *running[number + 1 :]):
+        if any(tensor.name in spoiled for tensor in other.layer.inputs):
+            yield f"'{other.layer.name}' reads its operand, which it overwrites"
 
 
 def _uses(running: Sequence[Running], starts: Mapping[int, int]) -> Iterator[_Use]:

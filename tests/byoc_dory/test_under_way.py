@@ -235,6 +235,35 @@ def test_one_context_of_ita_is_enough(tmp_path: Path) -> None:
     assert started(code_of(stack(2), shortest))
 
 
+def branches() -> Region:
+    """A norm whose operand, a sum on the cores, is read by products on ITA, too."""
+    rng = np.random.default_rng(5)
+    one, other = matrix("x", 128, 128), matrix("y", 128, 128)
+    total = replace(
+        add_layer("sum", one, other, "sum", requant=requant(rng, 8)),
+        output=matrix("sum", 128, 128),
+    )
+    weight = rng.integers(1, 90, 128).astype(np.int32)
+    layers, homes, results = [total], ["cluster"], []
+    for n in range(2):
+        inner = product(rng, f"inner{n}", total.output, 128)
+        outer = product(rng, f"outer{n}", inner.output, 128)
+        layers, homes = [*layers, inner, outer], [*homes, "ita", "ita"]
+        results.append(outer.output)
+    norm = rows_layer("norm", total.output, AffineNorm(weight, weight, 3, 6))
+    layers, homes, results = [*layers, norm], [*homes, "cluster"], [*results, norm.output]
+    return Region("b", tuple(layers), (one, other), tuple(results), homes=tuple(homes))
+
+
+@pytest.mark.parametrize("budget", [None, 80_000, 60_000])
+def test_what_others_read_in_l1_is_not_overwritten(budget: int | None) -> None:
+    """On this machine the cores compute last, when the others have read it: so it runs there."""
+    code = code_of(branches(), l1_budget=budget)
+    assert "norm" in started(code)
+    for each in running(code):
+        assert not each.program.result.over or not each.program.operands[0].resident
+
+
 # ---------------------------------------------------------------------- guards
 
 
@@ -286,6 +315,8 @@ def is_harmless(layers: Sequence[Running], starts: Mapping[int, int]) -> bool:
         program = each.program
         for operand in (*program.operands, program.result):
             is_result = operand is program.result
+            if is_result and operand.over and _is_read_by_others(layers, number, begins[number]):
+                return False
             if operand.beside or operand.over or (operand.resident and not is_result):
                 continue
             last = number
@@ -302,6 +333,17 @@ def is_harmless(layers: Sequence[Running], starts: Mapping[int, int]) -> bool:
                     if owners.setdefault((cycle, line), owner) != owner:
                         return False
     return True
+
+
+def _is_read_by_others(layers: Sequence[Running], number: int, first: int) -> bool:
+    """Whether an operand that stays in L1, and over which a result goes, has other readers."""
+    own = layers[number]
+    (source,), (operand, *_) = own.layer.inputs, own.program.operands
+    return operand.resident and any(
+        source.name in [tensor.name for tensor in other.layer.inputs]
+        for turn, other in enumerate(layers)
+        if turn >= first and other is not own
+    )
 
 
 def rejected(layers: Sequence[Running], starts: Mapping[int, int]) -> bool:
