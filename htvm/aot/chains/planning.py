@@ -173,7 +173,7 @@ class _Planner:
             asked = least
         low = asked
         found: dict[object, tuple[int, Assembly]] = {}
-        for _ in range(_TRIES):
+        for number in range(_TRIES):
             cuts = self._quickest(asked, low)
             assert cuts is not None
             cuts = [self._with_spare(each, low) for each in cuts]
@@ -185,6 +185,8 @@ class _Planner:
             if peak <= asked:
                 break
             low -= max(peak - asked, ALIGNMENT)
+            if number == _TRIES - 2 and isinstance(memory, int):
+                low = self._least()  # within a limit above that, gaps are no reason to refuse
         peak, made = min(found.values(), key=lambda each: each[0])
         if peak >= self.whole.plan.peak and not self.network.streamed:
             peak, made = self.whole.plan.peak, self.given

@@ -45,6 +45,11 @@ def test_a_limit_that_nothing_keeps_is_refused_with_numbers() -> None:
     assert "take" in str(error)
 
 
+def test_a_limit_above_the_least_is_kept_in_spite_of_gaps() -> None:
+    found = Compiled(zoo.build("ds_cnn"), "cortex_m4", BuildOptions(memory=11_040))
+    assert found.program.plan.peak <= 11_040
+
+
 def test_operators_without_rows_are_computed_as_a_whole() -> None:
     graph = GraphBuilder([("x", TensorType((1, 6, 4, 2)))])
     graph.apply(Transpose((0, 2, 1, 3)), ["x"], "turn")
