@@ -31,7 +31,7 @@ from htvm.tools.cli import main
 from htvm.tools.cli.verbs.sweep import split_words
 from htvm.tools.sweeping import evaluate as evaluating
 from htvm.tools.sweeping.designs import front
-from htvm.tools.sweeping.row import Job, Row, Task
+from htvm.tools.sweeping.row import COLUMNS, Job, Row, Task
 from htvm.tools.sweeping.space import space_of
 from htvm.tools.sweeping.store import Store
 from htvm.tools.sweeping.sweep import executed
@@ -56,7 +56,7 @@ class Standin:
             raise TilingError("too small", where="layer 'a'", hint="more L1",
                               limit=size, demand=9 * size, smallest=2 * size)  # fmt: skip
         return replace(row, exact=True, cycles=8000 // cores + size // 1024, ms=1.0 / cores,
-                       macs=1000, moved_bytes=size)  # fmt: skip
+                       network_macs=1000, moved_bytes=size)  # fmt: skip
 
 
 @functools.cache
@@ -86,6 +86,14 @@ def test_grids_have_all_combinations_in_order() -> None:
         {"cores": 2, "l1": 32768}, {"cores": 2, "l1": 65536},
         {"cores": 1, "l1": 32768}, {"cores": 1, "l1": 65536},
     ]  # fmt: skip
+
+
+def test_no_parameter_has_the_name_of_a_figure() -> None:
+    names = [name for name in htvm.targets() if "." not in name]
+    parameters = {entry.name for name in names for entry in resolve(name).soc.parameters}
+    assert "macs" in parameters and not parameters & set(COLUMNS)
+    row = Row(0, "net", "ethos_u55:macs=64", (("macs", 64),), network_macs=1000)
+    assert (row.record["macs"], row.record["network_macs"]) == (64, 1000)
 
 
 def test_samples_are_seeded_and_fill_the_space() -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40  # rows of a table for people
 _BRIEF = 8  # rows of the first look
 _TYPES = {"bytes": "int64", "integer": "int64", "number": "float64", "switch": "bool"}
-_SUMMED = ("cycles", "ms", "macs", "moved_bytes", "energy_uj")
+_SUMMED = ("cycles", "ms", "network_macs", "moved_bytes", "energy_uj")
 
 
 @public

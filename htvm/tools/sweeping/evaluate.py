@@ -147,7 +147,7 @@ class Builds:
             exact=all(map(np.array_equal, result.outputs, expected)),
             cycles=cycles,
             ms=ms,
-            macs=sum(layer.macs for layer in layers),
+            network_macs=sum(layer.macs for layer in layers),
             moved_bytes=moved if simulated else None,
         )
 
@@ -269,6 +269,6 @@ class Quick:
             exact=exact,
             cycles=cycles,
             ms=target.soc.cycles_to_ms(cycles),
-            macs=network.macs,
+            network_macs=network.macs,
             moved_bytes=moved,
         )

@@ -107,7 +107,7 @@ class Row:
         cycles: simulated cycles of one inference; beside a core whose cycles are not simulated,
             those that accelerators are predicted to take, without the core's work.
         ms: the same in milliseconds at the SoC's clock.
-        macs: multiply-accumulates of one inference.
+        network_macs: multiply-accumulates of one inference.
         moved_bytes: bytes that layers and kernels read from L2 and wrote to it; None if unknown.
         reason, where, levers: of an error: what is wrong, where, and what would help.
         limit, demand, smallest: of a memory that is too small: its size, the bytes that the whole
@@ -124,7 +124,7 @@ class Row:
     exact: bool | None = None
     cycles: int | None = None
     ms: float | None = None
-    macs: int | None = None
+    network_macs: int | None = None
     moved_bytes: int | None = None
     reason: str = ""
     where: str = ""
@@ -159,14 +159,15 @@ class Row:
     def priced(self, costs: Costs, settings: dict[str, Value]) -> Row:
         """Return the row with energy and area by the user's coefficients."""
         energy = None
-        if self.cycles is not None and self.macs is not None and self.moved_bytes is not None:
-            energy = costs.energy_uj(self.macs, self.moved_bytes, self.cycles)
+        macs, moved = self.network_macs, self.moved_bytes
+        if self.cycles is not None and macs is not None and moved is not None:
+            energy = costs.energy_uj(macs, moved, self.cycles)
         return replace(self, energy_uj=energy, area=costs.area_of(settings))
 
 
 COLUMNS = {
     "design": "int64", "model": "string", "target": "string", "status": "string",
-    "exact": "boolean", "cycles": "Int64", "ms": "Float64", "macs": "Int64",
+    "exact": "boolean", "cycles": "Int64", "ms": "Float64", "network_macs": "Int64",
     "moved_bytes": "Int64", "reason": "string", "where": "string", "levers": "string",
     "limit": "Int64", "demand": "Int64", "smallest": "Int64", "energy_uj": "Float64",
     "area": "Float64",

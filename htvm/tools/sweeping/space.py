@@ -14,6 +14,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.soc.numbers import adjustable, known_parameters, unknown
 from byoc_dory.soc.registry import resolve, split_name
 from htvm.shown import optional
+from htvm.tools.sweeping.row import COLUMNS
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Target
@@ -139,8 +140,8 @@ def space_of(target: Target, grid: Mapping[str, object]) -> Space:
             (`byoc_dory.soc.numbers`).
 
     Raises:
-        TargetError: a name is unknown or has a value in the target's name, a list is empty, or a
-            value is not possible, or refused by the description.
+        TargetError: a name is unknown, a figure's of the results, or has a value in the target's
+            name, a list is empty, or a value is not possible, or refused by the description.
     """
     where = f"target '{target.name}'"
     if not isinstance(grid, Mapping) or not grid:
@@ -154,6 +155,12 @@ def space_of(target: Target, grid: Mapping[str, object]) -> Space:
     for name in grid:
         if name not in known:
             raise unknown(target.soc, name, where)
+        if name in COLUMNS:
+            raise TargetError(
+                f"the parameter {name!r} has the name of a column of the results",
+                where=where,
+                hint="give the SoC's parameter another name",
+            )
         if name in fixed:
             raise TargetError(
                 f"{name} is given twice: {fixed[name]}, and in the grid",
