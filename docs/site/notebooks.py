@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[2]
 STORED = ROOT / "notebooks"
 EXECUTED = ROOT / "build" / "notebooks"
 _LIMIT = 900  # seconds of one cell
-_NEEDS = {"11_train_for_the_chip": "torch"}  # packages of extras, without which one is not executed
+# Packages of extras, without which one is not executed.
+_NEEDS = {"11_train_for_the_chip": "torch", "12_macs_and_memory_mode": "ethosu"}
 _NOT_RUN = "*The code of the notebook; `make docs` shows what it prints and draws, too.*\n\n"
 
 

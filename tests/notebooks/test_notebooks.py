@@ -14,7 +14,7 @@ NOTEBOOKS = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 # Run every day; the others are for those who do not wait.
 QUICK = ("01_quick_start.ipynb",)
 # Packages of extras that not every environment has.
-NEEDS = {"11_train_for_the_chip.ipynb": "torch"}
+NEEDS = {"11_train_for_the_chip.ipynb": "torch", "12_macs_and_memory_mode.ipynb": "ethosu"}
 SECONDS = 300  # of one cell, on a busy machine
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 
@@ -30,7 +30,7 @@ def read(name: str) -> dict[str, Any]:
 )
 def test_a_notebook_runs(name: str) -> None:
     if name in NEEDS:
-        pytest.importorskip(NEEDS[name], reason=f"needs the extra {NEEDS[name]}")
+        pytest.importorskip(NEEDS[name], reason=f"needs the package {NEEDS[name]}")
     import nbclient
     import nbformat
 
