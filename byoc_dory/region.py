@@ -179,6 +179,8 @@ class Kernel:
         together: the layers of a kernel that computes several as one program; it then has no
             ``layer``, and is named after the last of them.
         shares: predicted cycles of each of these.
+        over: (buffer, tensor): the buffer may have bytes of the tensor, all of which is read, or
+            moved with ``memmove``, before the buffer is written.
         layer, plan, program: the layer, its plan and its tile program; ``None`` for conversions.
         accelerator: name of the accelerator that runs it, or ``cpu`` for conversions.
         predicted_cycles: cycles of host and accelerator predicted by the cost model.
@@ -200,6 +202,7 @@ class Kernel:
     definition: Definition | None = None
     together: tuple[Layer, ...] = ()
     shares: tuple[int, ...] = ()
+    over: tuple[tuple[str, str], ...] = ()
 
     @property
     def layers(self) -> tuple[Layer, ...]:

@@ -79,8 +79,8 @@ class BuildOptions:
             where that is needed (see `htvm.aot.chains`); ``None``: layer after layer.  Only for
             targets without accelerators.
         input: where inputs are: ``"kept"``: in the caller's memory, and not modified; or
-            ``"overwritten"``: in the arena, which a run overwrites; or ``"streamed"``: handed over
-            row by row.  Only for targets without accelerators.
+            ``"overwritten"``: in the arena, which a run overwrites; or, only for targets without
+            accelerators, ``"streamed"``: handed over row by row.
 
     Raises:
         TargetError: there is no such kind of CPU kernels, or another option is invalid.
@@ -622,18 +622,14 @@ def check_memory(memory: object) -> None:
 
 
 def _check_chains(options: BuildOptions, target: Target) -> None:
-    """Refuse limits of memory and such inputs where regions of accelerators have their plans."""
-    given = [name for name, plain in _OF_CHAINS.items() if getattr(options, name) != plain]
+    """Refuse limits of memory and inputs row by row where regions of accelerators have plans."""
+    given = ["memory"] * (options.memory is not None) + ["input"] * (options.input == "streamed")
     if given and target.accelerators:
         raise TargetError(
             f"chains of rows are for CPU targets, {target.name} has accelerators",
             where=f"option '{given[0]}'",
             hint=f"leave it out, or build for {target.soc.name}.cpu",
         )
-
-
-_OF_CHAINS = {"memory": None, "input": "kept"}
-"""Options for targets without accelerators, and their defaults."""
 
 
 def _check_tiled(options: TilingOptions, known: Collection[str]) -> None:

@@ -84,9 +84,10 @@ def build(
         memory: for CPU targets: bytes of the arena at most, or ``"least"``. Operators are computed
             row by row where that is needed, in the quickest way that was found; by default, layer
             after layer.
-        input: for CPU targets: ``"overwritten"``: inputs lie in the arena, where the program says,
-            and a run overwrites them, so ``memory`` counts them, too; ``"streamed"``: the only
-            input, a map, is handed over row by row; by default, they are the caller's and are kept.
+        input: ``"overwritten"``: inputs lie in the arena, where the program says, and a run
+            overwrites them, so ``memory`` counts them, too; ``"streamed"``, for CPU targets: the
+            only input, a map, is handed over row by row; by default, they are the caller's and are
+            kept.
         data: calibration inputs for retargeting: arrays like the model's input; by default, seeded
             inputs in the file's own ranges are used.
         labels: the right class of each of these inputs (or of the model's calibration inputs):

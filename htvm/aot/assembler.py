@@ -18,6 +18,7 @@ from byoc_dory.region import Constant
 from byoc_dory.sharing import Sharing
 from htvm.aot.constants import FreshNames
 from htvm.aot.literals import shape_text
+from htvm.aot.overlay import Overlay
 from htvm.aot.steps import (
     Alias,
     CpuKernel,
@@ -34,7 +35,6 @@ from patterns.rows import ROW_AXIS
 
 if TYPE_CHECKING:
     from byoc_dory.region import Kernel, RegionCode
-    from htvm.aot.overlay import Overlay
     from htvm.model import TensorInfo
 
 # Longest names of locals: the name of a tensor that was fused from many must not fill the page.
@@ -262,6 +262,9 @@ class Assembler:
                     f"kernel '{kernel.symbol}' uses {error}, which is no buffer of its region",
                     where=f"region '{code.name}'",
                 ) from error
+            for written, source in kernel.over:
+                found = self._over.setdefault(local[written], [])
+                found.append((local[source], Overlay(0, below=0, above=0)))
             step = Step(
                 symbol=kernel.symbol,
                 args=(),
@@ -327,13 +330,11 @@ class Assembler:
             for tensor, storage in self.storages.items()
             if storage.operand is None and storage.first >= 0
         ]
-        found = []
-        for tensor, storage in sorted(waiting, key=lambda entry: entry[1].first):
+        waiting.sort(key=lambda entry: entry[1].first)
+        for _, storage in waiting:
             name = names.fresh(local_name(storage.label)[:_LONGEST_NAME])
             storage.operand = StepOperand("buffer", name)
-            use = BufferUse(name, storage.bytes, storage.first, storage.last)
-            found.append(self._overlaid(use, tensor))
-        return tuple(found)
+        return tuple(self._use(tensor) for tensor, _ in waiting)
 
     def overwritten(self) -> tuple[tuple[int, str], ...]:
         """Return (number, buffer) of each input that lies in the arena, once there are buffers."""
@@ -352,14 +353,16 @@ class Assembler:
         assert operand is not None
         return Streamed(self.inputs[0].shape[ROW_AXIS], operand.name)
 
-    def _overlaid(self, use: BufferUse, tensor: str) -> BufferUse:
-        """Enter the largest input over which the step that writes a buffer may write it."""
-        best, largest = use, 0
+    def _use(self, tensor: str) -> BufferUse:
+        """Return a buffer, with the largest input over which the step that writes it may do so."""
+        own = self.storages[tensor]
+        assert own.operand is not None
+        best, largest = BufferUse(own.operand.name, own.bytes, own.first, own.last), 0
         written = self._over.get(tensor, [])
         for source in dict.fromkeys(source for source, _ in written):
             storage = self.storages[source]
             operand = storage.operand
-            if operand is None or operand.kind != "buffer" or storage.last != use.first:
+            if operand is None or operand.kind != "buffer" or storage.last != own.first:
                 continue
             if storage.bytes <= largest:
                 continue
@@ -367,7 +370,7 @@ class Assembler:
             # An operand that is passed twice is read in both places.
             each = [overlay for name, overlay in written if name == source]
             below, above = max(o.below for o in each), max(o.above for o in each)
-            best = replace(use, over=operand.name, below=below, above=above)
+            best = replace(best, over=operand.name, below=below, above=above)
         return best
 
     def finished_steps(self, sharing: Sharing) -> tuple[Step, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import htvm
+from byoc_dory.memory.arena import written_over
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.ethos_u import vela
 from byoc_dory.verdict import CPU
@@ -53,6 +54,18 @@ def on_cpu(module: Module) -> list[str]:
 
 def reason(module: Module, operator: str) -> str:
     return next(said.reason for said in module.compiled.dispatch.verdicts if said.layer == operator)
+
+
+def test_what_it_reads_and_writes_lies_in_its_memory(tmp_path: Path) -> None:
+    """An input in the arena shares bytes with the memory that it is moved into."""
+    module = built(small_network(), tmp_path, input="overwritten")
+    program = module.compiled.program
+    ((_, given),) = program.overwritten
+    places = written_over(program.plan, program.buffers)
+    assert given in places.values()
+    scratches = [name for name in places.values() if name.endswith("_scratch")]
+    assert scratches and not set(scratches) - {buffer.name for buffer in program.buffers}
+    assert_equal_to_reference(module)
 
 
 @pytest.mark.parametrize("target", ["ethos_u55:macs=32", "ethos_u65:macs=256"])

@@ -123,6 +123,10 @@ class EthosUEmitter:
         arguments = [f"const int8_t *{name}" for name in given]
         arguments += [f"int8_t *{name}" for name in (*returned, "room")]
         signature = f"int32_t {symbol}({', '.join(arguments)})"
+        # The largest may lie where it goes, so it is moved before others are written there.
+        inputs = sorted(zip(given, made.inputs, strict=True), key=lambda each: -each[1].size)
+        read = network.inputs[given.index(inputs[0][0])].name
+        over = ((scratch, read), *(((network.outputs[0].name, scratch),) * (not several)))
         tag = _tag(made)
         head = tag + bytes(_ALIGNMENT - len(tag))
         text = rendered(
@@ -140,7 +144,7 @@ class EthosUEmitter:
             fast_bytes=made.fast,
             head=len(head),
             tag=", ".join(f"0x{byte:02X}" for byte in tag),
-            inputs=list(zip(given, made.inputs, strict=True)),
+            inputs=inputs,
             outputs=list(zip(returned, made.outputs, strict=True)),
             no_driver=f"0x{NO_DRIVER:X}",
             failed=f"0x{FAILED:X}",
@@ -168,6 +172,7 @@ class EthosUEmitter:
             accelerator=self.core.name,
             together=network.layers,
             shares=_shares(network, made),
+            over=over,
         )
 
 

@@ -308,8 +308,8 @@ handed_over = click.option(
     type=click.Choice(["kept", "overwritten", "streamed"]),
     default="kept",
     show_default=True,
-    help="For CPU targets: where inputs are: the caller's, in the arena, where a run overwrites "
-    "them, or handed over row by row.",
+    help="Where inputs are: the caller's, in the arena, where a run overwrites them, or (for CPU "
+    "targets) handed over row by row.",
 )
 l2 = click.option("--l2", "l2_bytes", type=Bytes(), help="Bytes of L2, where that is adjustable.")
 tiling = _together(

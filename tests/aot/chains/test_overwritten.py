@@ -12,6 +12,7 @@ from htvm import zoo
 from htvm.aot.entry import model_sources
 from htvm.compiled import BuildOptions, Compiled
 from htvm.errors import SimulationError, TargetError
+from htvm.inputs import seeded_inputs
 from tests.aot.chains.networks import chained_network, inputs_of
 from tests.aot.chains.test_chains import Mutants, chains_of
 
@@ -88,10 +89,20 @@ def test_what_is_no_way_to_hand_over_inputs_is_refused() -> None:
     with pytest.raises(TargetError, match="kept or overwritten or streamed"):
         BuildOptions(input="lost")  # type: ignore[arg-type]
     with pytest.raises(TargetError, match="option 'input'"):
-        Compiled(chained_network(3), "diana", BuildOptions(input="overwritten"))
+        Compiled(chained_network(3), "diana", BuildOptions(input="streamed"))
 
 
 def test_an_input_that_keeps_its_contents_is_refused() -> None:
     model = replace(chained_network(3), state=("x",))
     with pytest.raises(TargetError, match="keeps its contents"):
         assert Compiled(model, "generic.cpu", BuildOptions(input="overwritten")).program
+
+
+@pytest.mark.parametrize("target", ["diana", "snitch_ita", "siracusa"])
+def test_inputs_of_accelerators_lie_in_the_arena_too(target: str) -> None:
+    model = zoo.digits()
+    module = htvm.build(model, target, "host", input="overwritten")
+    (_,) = module.compiled.program.overwritten
+    given = seeded_inputs(model.inputs)
+    for found, wanted in zip(module.run(given).outputs, module.reference(given), strict=True):
+        np.testing.assert_array_equal(found, wanted)
