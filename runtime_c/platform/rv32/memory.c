@@ -49,20 +49,46 @@ void *memcpy(void *restrict to, const void *restrict from, size_t bytes)
     return to;
 }
 
+/* Four words are read before one is written, so either direction is safe where bytes are. */
+static void move_block(uint8_t *out, const uint8_t *in)
+{
+    const word_t *source = (const word_t *)(const void *)in;
+    word_t *target = (word_t *)(void *)out;
+    const word_t a = source[0], b = source[1], c = source[2], d = source[3];
+
+    target[0] = a;
+    target[1] = b;
+    target[2] = c;
+    target[3] = d;
+}
+
 void *memmove(void *to, const void *from, size_t bytes)
 {
     uint8_t *out = to;
     const uint8_t *in = from;
+    const int alike = (((uintptr_t)out ^ (uintptr_t)in) % WORD) == 0;
 
     /* Copying upwards is safe if the target starts before the source or behind its end. */
     if ((uintptr_t)out - (uintptr_t)in >= bytes) {
+        for (; alike && bytes > 0 && !aligned(out); --bytes) {
+            *out++ = *in++;
+        }
+        for (; alike && bytes >= BLOCK; bytes -= BLOCK, in += BLOCK, out += BLOCK) {
+            move_block(out, in);
+        }
         for (; bytes > 0; --bytes) {
             *out++ = *in++;
         }
-    } else {
-        while (bytes-- > 0) {
-            out[bytes] = in[bytes];
-        }
+        return to;
+    }
+    for (; alike && bytes > 0 && !aligned(out + bytes); --bytes) {
+        out[bytes - 1] = in[bytes - 1];
+    }
+    for (; alike && bytes >= BLOCK; bytes -= BLOCK) {
+        move_block(out + bytes - BLOCK, in + bytes - BLOCK);
+    }
+    while (bytes-- > 0) {
+        out[bytes] = in[bytes];
     }
     return to;
 }
