@@ -63,8 +63,8 @@ class Rewritten:
 def rewrite(model: Any, softmax: ItaSoftmax) -> list[Rewritten]:
     """Rewrite what has such a form; the rest stays, and is computed in reals.
 
-    Attention is one without a mask, GELUs are those between two linear layers, norms those of the
-    last axis with weights and biases.
+    Attention is one without a mask or a negative factor, GELUs are those between two linear layers,
+    norms those of the last axis with weights and biases.
 
     Args:
         model: the module whose graph it is.
@@ -94,6 +94,8 @@ def _attention(model: Any, node: Any, softmax: ItaSoftmax) -> Rewritten | None:
     scale = node.kwargs.get("scale")
     if scale is None:
         scale = 1 / math.sqrt(operands[0].meta["val"].shape[-1])
+    if scale < 0:  # multipliers have no sign
+        return None
     kind = [softmax.group, softmax.step_bits, softmax.numerator]
     numbers = partial(AttentionNumbers, softmax=softmax, scale=float(scale))
     behind = (kind, float(scale))
@@ -208,8 +210,9 @@ class GeluNumbers(Derived):
         read, result = self.steps
         a, b = _ERF
         step = read / math.sqrt(2)
-        c = round(1 / (a * step**2))
-        factor = factor_of(-read * a * step**2 / 2 / result)
+        # Of steps of 4 and more, what is left is a ReLU; with c = 0 it would be 0.
+        c = min(round(1 / (a * step**2)), -1)
+        factor = factor_of(-read / (2 * c) / result)
         return constant.new_tensor([read, result, round(b / step), c, *factor])
 
 

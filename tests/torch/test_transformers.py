@@ -16,7 +16,8 @@ import htvm.torch  # noqa: E402
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax, LayerNorm  # noqa: E402
 from htvm.errors import ModelError, UnsupportedError  # noqa: E402
 from htvm.torch import operators  # noqa: E402
-from htvm.torch.transformers import factor_of  # noqa: E402
+from htvm.torch.observers import ActivationObserver  # noqa: E402
+from htvm.torch.transformers import GeluNumbers, factor_of  # noqa: E402
 from tests.reference import matrix_layers  # noqa: E402
 from tests.torch.nets import images  # noqa: E402
 from tests.torch.transformers import Vit, encoder_layer, sequences  # noqa: E402
@@ -146,6 +147,17 @@ def test_integers_are_near_the_reals() -> None:
     assert torch.allclose(found, torch.nn.functional.layer_norm(rows, (64,)), atol=0.15)
 
 
+@pytest.mark.parametrize("step", [2.0**n for n in range(-6, 9)])
+def test_gelu_is_near_the_reals_whatever_its_step(step: float) -> None:
+    x = torch.arange(-127, 128) * step
+    observers = tuple(ActivationObserver(torch.int8, -128, 127) for _ in range(2))
+    for observer in observers:
+        observer(x)
+    numbers = GeluNumbers(observers, training=False).value(torch.zeros(6))
+    found = torch.ops.htvm.ita_gelu(x, numbers)
+    assert torch.allclose(found, -torch.nn.functional.gelu(x), atol=max(0.04, 2 * step))
+
+
 @pytest.mark.parametrize("ratio", [0.5, 1 / 3, 255.0, 254.9, 1e-6, 0.99999])
 def test_factors_have_eight_bits(ratio: float) -> None:
     multiplier, shift = factor_of(ratio)
@@ -177,6 +189,15 @@ def test_a_mask_leaves_attention_in_reals() -> None:
             return torch.nn.functional.scaled_dot_product_attention(x, x + 1, x - 1, is_causal=True)
 
     prepared = htvm.torch.prepare(Causal(), (sequences(1)[None],), "snitch_ita")
+    assert not any("ita_attention" in str(node.target) for node in prepared.graph.nodes)
+
+
+def test_a_negative_factor_leaves_attention_in_reals() -> None:
+    class Negative(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.nn.functional.scaled_dot_product_attention(x, x + 1, x - 1, scale=-0.5)
+
+    prepared = htvm.torch.prepare(Negative(), (sequences(1)[None],), "snitch_ita")
     assert not any("ita_attention" in str(node.target) for node in prepared.graph.nodes)
 
 
