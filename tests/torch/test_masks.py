@@ -66,6 +66,23 @@ def test_masks_matter() -> None:
     assert not torch.equal(results[0], results[2])
 
 
+def test_a_mask_whose_type_is_converted_is_read() -> None:
+    """Programs then assert what type it had."""
+
+    class Converted(Masked):
+        def forward(self, x: Any) -> Any:
+            mask = torch.tril(torch.ones(12, 12)).bool()
+            return attend(*(self.enter(x) for _ in range(3)), attn_mask=mask)
+
+    torch.manual_seed(0)
+    prepared = htvm.torch.prepare(Converted("converted"), (sequences(1, 12, 16),), "cortex_m4")
+    prepared(sequences(8, 12, 16))
+    module, inputs = htvm.torch.convert(prepared), sequences(1, 12, 16, seed=4)
+    (found,) = htvm.build(module, "cortex_m4", "host").run(inputs.numpy()).outputs
+    with torch.no_grad():
+        assert (found == module(inputs).numpy()).all()
+
+
 def test_a_query_without_keys_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="leaves nothing to a query"):
         htvm.load(exported("nothing"))

@@ -158,7 +158,8 @@ def program_of(
     outputs = _outputs(signature, source)
     for name in inputs:
         tensor(name)
-    nodes = _needed([_node(item) for item in graph.each("nodes")], outputs, source, inputs, held)
+    items = (item for item in graph.each("nodes") if item.text("target") != _ASSERTION)
+    nodes = _needed([_node(item) for item in items], outputs, source, inputs, held)
     read = {ref for node in nodes for ref in refs(node)} | set(outputs)
     kept = {name: label for name, label in held.items() if name in read or label == TARGET}
     constants = {name: constant(label, tensor(name)) for name, label in kept.items()}
@@ -322,6 +323,9 @@ def _outputs(signature: Fields, source: str) -> list[str]:
 
 
 # ------------------------------------------------------------------------------ nodes
+
+# Says that a tensor has the type with which it was exported, wherever a module converts one.
+_ASSERTION = "torch.ops.aten._assert_tensor_metadata.default"
 
 
 def _node(item: Fields) -> TorchNode:
