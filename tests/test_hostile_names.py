@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import htvm
+from byoc_dory.emit.layout import RowLayout
+from byoc_dory.layers import Tensor
 from byoc_dory.plain import code_span, csv_cell, markdown, plain
 from htvm.errors import ModelError
 from htvm.tools.cli.app import main
@@ -97,6 +99,14 @@ def test_errors_tables_and_wrapped_lines(name: str) -> None:
     table = Table((Column("a"), Column("b", wraps=True)), ((name, name),), name, (name, name))
     for shown in (text(table), text(table, 60), *wrapped([name], 60)):
         check_lines(shown)
+
+
+def test_conversions_between_layouts() -> None:
+    tensor = Tensor(HOSTILE, (4, 3, 5), layout="NCHW")
+    kernel = RowLayout(1.0).prologue(tensor, f"{HOSTILE}.core", "convert")
+    first, *rest = kernel.source.splitlines()
+    assert first.startswith("/*") and first.endswith("*/") and first.count("*/") == 1
+    assert rest[0].startswith("int32_t convert(")
 
 
 def test_frames() -> None:
