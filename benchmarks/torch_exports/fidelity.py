@@ -125,6 +125,8 @@ class _Doubles(_Tensors):
         return torch.from_numpy(self._singles[n.name]) if _quantizes(n.target) else made
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if "_assert_tensor_metadata" in str(target):
+            return None  # Asserts float32.
         if _quantizes(target):
             values, scale, zero_point, least, most, dtype = args
             steps = torch.round(values / scale) + zero_point

@@ -58,6 +58,28 @@ def test_masked_attention_equals_torch(kind: str) -> None:
     assert found.elements > 500 and found.different == found.ends_different == 0
 
 
+class Unbound(torch.nn.Module):
+    """Attention of two heads whose query, key and value are one product, taken apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.enter = torch.nn.Linear(16, 48)
+
+    def forward(self, x: Any) -> Any:
+        parts = self.enter(x).reshape(1, 12, 3, 2, 8).permute(2, 0, 3, 1, 4)
+        return attend(*parts.unbind(0)).transpose(1, 2).reshape(1, 12, 16)
+
+
+@pytest.mark.parametrize("target", ["cortex_m4", "snitch_ita"])
+def test_attention_of_one_product_equals_torch(target: str) -> None:
+    torch.manual_seed(0)
+    prepared = htvm.torch.prepare(Unbound(), (sequences(1, 12, 16),), target)
+    for seed in range(8):
+        prepared(sequences(1, 12, 16, seed=seed))
+    found = measured(htvm.torch.export(htvm.torch.convert(prepared)), inputs=3)
+    assert found.elements > 500 and found.different == found.ends_different == 0
+
+
 def test_masks_matter() -> None:
     inputs = sequences(1, 12, 16, seed=4)
     with torch.no_grad():

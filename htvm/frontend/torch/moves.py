@@ -111,6 +111,15 @@ def _split(call: Call) -> Sequence[str]:
     return call.nodes("Split", inputs, len(sizes), axis=axis)
 
 
+def _unbind(call: Call) -> Sequence[str]:
+    axis, count = call.axis("dim", 0), len(call.torch.outputs)
+    if call.shape()[axis] != count:
+        raise call.torch.damaged(f"{count} elements of an axis of {call.shape()[axis]}")
+    source = call.tensor()
+    parts = [_range(call, source, axis, at, at + 1) for at in range(count)]
+    return [call.reshaped(part, call.result(at)) for at, part in enumerate(parts)]
+
+
 def _roll(call: Call) -> str:
     shifts, axes = call.integers("shifts"), call.integers("dims", default=())
     if len(shifts) != len(axes):
@@ -256,6 +265,7 @@ HANDLERS: Mapping[str, Handler] = {
     "aten.t": _turned,
     "aten.to": _to,
     "aten.transpose": _transpose,
+    "aten.unbind": _unbind,
     "aten.unflatten": lambda call: _reshape(call, "dim", "sizes"),
     "aten.unsqueeze": lambda call: _reshape(call, "dim"),
     "aten.upsample_bicubic2d": partial(_resize, mode="cubic"),
