@@ -18,7 +18,6 @@ from byoc_dory.region import Constant
 from byoc_dory.sharing import Sharing
 from htvm.aot.constants import FreshNames
 from htvm.aot.literals import shape_text
-from htvm.aot.overlay import Overlay
 from htvm.aot.steps import (
     Alias,
     CpuKernel,
@@ -104,7 +103,7 @@ class Assembler:
         self.aliases: dict[str, str] = {}
         self.constants: dict[str, Constant] = {}
         self._pending: list[list[str | StepOperand]] = []
-        self._over: dict[str, list[tuple[str, Overlay]]] = {}
+        self._over: dict[str, list[tuple[str, int, int]]] = {}
         self._model_constants = given.constants
         self._results = tuple(given.results)
         self._overwritten: dict[int, str] = {}
@@ -224,7 +223,7 @@ class Assembler:
         )
         for overlay in kernel.overlays:
             found = self._over.setdefault(call.outputs[0].name, [])
-            found.append((sources[overlay.parameter], overlay))
+            found.append((sources[overlay.parameter], overlay.below, overlay.above))
         tensors = [*sources, *(value.name for value in call.outputs), *spaces]
         self.append(step, tensors, kernel.prototype)
 
@@ -264,7 +263,7 @@ class Assembler:
                 ) from error
             for written, source in kernel.over:
                 found = self._over.setdefault(local[written], [])
-                found.append((local[source], Overlay(0, below=0, above=0)))
+                found.append((local[source], 0, 0))
             step = Step(
                 symbol=kernel.symbol,
                 args=(),
@@ -359,7 +358,7 @@ class Assembler:
         assert own.operand is not None
         best, largest = BufferUse(own.operand.name, own.bytes, own.first, own.last), 0
         written = self._over.get(tensor, [])
-        for source in dict.fromkeys(source for source, _ in written):
+        for source in dict.fromkeys(source for source, *_ in written):
             storage = self.storages[source]
             operand = storage.operand
             if operand is None or operand.kind != "buffer" or storage.last != own.first:
@@ -368,8 +367,8 @@ class Assembler:
                 continue
             largest = storage.bytes
             # An operand that is passed twice is read in both places.
-            each = [overlay for name, overlay in written if name == source]
-            below, above = max(o.below for o in each), max(o.above for o in each)
+            below = max(below for name, below, _ in written if name == source)
+            above = max(above for name, _, above in written if name == source)
             best = replace(best, over=operand.name, below=below, above=above)
         return best
 

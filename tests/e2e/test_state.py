@@ -115,7 +115,7 @@ def test_the_quickest_number_of_caches_is_in_l1() -> None:
     """Three would take fewer cycles than none, but two take fewest."""
     state = planned(17_500)
     assert len(state.offsets) == 2 and state.kept_cycles is not None
-    both = f"beside {3 * BYTES:,} B of them in L1, smaller tiles take 268 cycles more"
+    both = f"beside {3 * BYTES:,} B of them in L1, smaller tiles take 102 cycles more"
     assert state.text.endswith(f"the others in L2: {both}.")
 
 
