@@ -94,13 +94,14 @@ def tensors_of(
 
 
 def preloads_of(
-    tilers: Sequence[Tiler], plans: Sequence[LayerPlan], allowed: Collection[int]
+    tilers: Sequence[Tiler], plans: Sequence[LayerPlan], allowed: Mapping[int, bool]
 ) -> tuple[list[LayerPlan], list[int], int]:
     """Return the plans under which layers load the next one's constants, if that saves cycles.
 
     Args:
         tilers, plans: of the layers.
-        allowed: the layers whose constants may be loaded with the layer before.
+        allowed: the layers whose constants may be loaded with the layer before, and whether they
+            may then compute all channels at once, which takes more of L1.
 
     Returns:
         The plans, the layers whose constants are loaded early, and the predicted cycles saved.
@@ -114,7 +115,7 @@ def preloads_of(
             continue
         own = tilers[number].cost
         gains = []
-        for way in _ways_to_find(tilers[number], plan):
+        for way in _ways_to_find(tilers[number], plan, whole=allowed[number]):
             size = own.first_constants(replace(way, preloaded=False))
             loading = replace(before, preload=Preload(size, plan.l1_weights))
             gain = tilers[number - 1].cost.of(before) - tilers[number - 1].cost.of(loading)
@@ -127,16 +128,16 @@ def preloads_of(
     return result, early, saved
 
 
-def _ways_to_find(tiler: Tiler, plan: LayerPlan) -> Iterator[LayerPlan]:
+def _ways_to_find(tiler: Tiler, plan: LayerPlan, *, whole: bool) -> Iterator[LayerPlan]:
     """Yield plans of a layer that finds constants: its own, and all channels at once.
 
     Ranges of channels hide the loads of constants, of which nothing is left to hide.
     """
     yield replace(plan, preloaded=True)
     tile, problem = plan.solution.tile, tiler.problem
-    whole = replace(tile, k=problem.k.size)
-    if whole != tile and plan.follower is None and problem.tile_fits(whole):
-        yield replace(plan, preloaded=True, solution=solution_of(problem, whole))
+    wider = replace(tile, k=problem.k.size)
+    if whole and wider != tile and plan.follower is None and problem.tile_fits(wider):
+        yield replace(plan, preloaded=True, solution=solution_of(problem, wider))
 
 
 ChoiceCache: TypeAlias = dict[tuple[Any, ...], LayerChoices]
@@ -198,7 +199,7 @@ class _RegionChoices:
         placement: L1Placement,
         cycles_alone: int,
         pairs: Sequence[Pair] = (),
-        preloaded: Collection[int] = (),
+        preloaded: Mapping[int, bool] | None = None,
     ) -> RegionPlan:
         """Return the decision in the form that later stages use."""
         layers = [
@@ -224,7 +225,7 @@ class _RegionChoices:
         for pair in pairs:
             one, other = layers[pair.first : pair.first + 2]
             layers[pair.first : pair.first + 2] = pair.with_offsets(one, other)
-        layers, early, saved = preloads_of(self.tilers, layers, preloaded)
+        layers, early, saved = preloads_of(self.tilers, layers, preloaded or {})
         if pairs or early:
             l1_used = [
                 sum(part.bytes for part in placement.map if part.first <= layer <= part.last)
@@ -354,16 +355,16 @@ def _place_preloads(
     pairs: Sequence[Pair],
     cycles_alone: int,
     state_offsets: Mapping[str, int],
-) -> tuple[list[int], L1Placement]:
-    """Return the layers whose constants may be loaded early, and everything's places with them.
+) -> tuple[dict[int, bool], L1Placement]:
+    """Return what `preloads_of` is allowed, and everything's places with what it then finds.
 
-    Where L1 has no room, they are loaded with their own layer.
+    Where L1 has no room, layers keep their tiles first, then load constants themselves.
     """
     if region_choices.tilers[0].options.schedule != "overlapped":
-        return [], placement
+        return {}, placement
     alone = region_choices.plan(decision, placement, cycles_alone, pairs).layers
     starts = region_choices.starts
-    allowed = [n for n in range(len(alone)) if n not in starts and n - 1 not in starts]
+    allowed = {n: True for n in range(len(alone)) if n not in starts and n - 1 not in starts}
     while allowed:
         plans, early, _ = preloads_of(region_choices.tilers, alone, allowed)
         if not early:
@@ -378,9 +379,14 @@ def _place_preloads(
             if part.offset + part.bytes > problem.limit
             for layer in range(part.first, part.last + 1)
         }
-        rest = [layer for layer in early if not {layer - 1, layer} & crowded]
-        allowed = rest if len(rest) < len(early) else []
-    return [], placement
+        near = [layer for layer in early if {layer - 1, layer} & crowded]
+        wider = [n for n in near if plans[n].solution.tile != alone[n].solution.tile]
+        if wider:
+            allowed |= dict.fromkeys(wider, False)
+        else:
+            kept = [layer for layer in early if layer not in near] if near else []
+            allowed = {layer: allowed[layer] for layer in kept}
+    return {}, placement
 
 
 def _placed(
