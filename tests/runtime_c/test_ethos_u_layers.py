@@ -27,7 +27,10 @@ Cases = Mapping[str, Callable[[Any], Graph]]
 _REDUCED = ("reduce_max", "reduce_min")
 _WRONG = {("int8", "mirror_pad"), ("int16", "prelu"), ("int8", "sum"), ("int16", "sum")}
 # It rounds these factors to float32 (of softmax, that is a guess): few results differ, by one.
-_ROUNDED = {("int16", "relu"), ("int16", "leaky_relu"), ("int16", "softmax")}
+_ROUNDED = {
+    ("int16", "relu"), ("int16", "leaky_relu"), ("int16", "softmax"), ("int16", "multiply"),
+    ("int8", "multiply"),
+}  # fmt: skip
 # What it leaves to the CPU.
 _OTHERS = {
     "int8": (
