@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.artefact import Artefact, main
+from benchmarks.artefact import Artefact, main, write
 from benchmarks.torch_exports.export import QUANTIZERS, TARGETS, exported
 from benchmarks.torch_exports.fidelity import Fidelity, measured
 from benchmarks.torch_exports.networks import NETWORKS
@@ -53,7 +53,6 @@ class Row:
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:
     """Export, build and compare the whole grid."""
-    del folder  # Nothing is kept between runs: a row takes seconds.
     progress = progress or Progress()
     torch.set_num_threads(1)
     rows: list[Row] = []
@@ -61,12 +60,14 @@ def run(folder: Path, progress: Progress | None = None) -> Artefact:
         with progress.stage(f"{network}, {quantizer}, {way}"):
             rows.append(_row(network, quantizer, way))
     goals = _goals(rows)
-    return Artefact(
+    artefact = Artefact(
         "torch_exports",
         "Exports of torch: results that differ from torch's own",
         "\n\n".join([str(__doc__).strip(), text(_table(rows)), *goals]),
         {"rows": [asdict(row) for row in rows], "goals": goals},
     )
+    write(artefact, folder)
+    return artefact
 
 
 def _row(network: str, quantizer: str, way: str) -> Row:
@@ -111,6 +112,7 @@ def _table(rows: list[Row]) -> Table:
         Column("float64", number=True),
         Column("largest", number=True),
         Column("outputs different", number=True),
+        Column("why not"),
     )
     return Table(columns, tuple(_cells(row) for row in rows))
 
@@ -118,12 +120,12 @@ def _table(rows: list[Row]) -> Table:
 def _cells(row: Row) -> tuple[str, ...]:
     name = (row.network, row.quantizer, row.way)
     if row.found is None:
-        return (*name, row.reason, "", "", "", "")
+        return (*name, *("",) * 5, row.reason.partition(";")[0])
     found = row.found
     doubles = f"{1e6 * found.doubles_different / max(found.elements, 1):.1f}"
     outputs = f"{found.ends_different} of {count(found.ends)}"
     share = f"{row.per_million:.1f}"
-    return (*name, count(found.elements), share, doubles, str(found.largest), outputs)
+    return (*name, count(found.elements), share, doubles, str(found.largest), outputs, "")
 
 
 if __name__ == "__main__":
