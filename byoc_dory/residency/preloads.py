@@ -1,0 +1,57 @@
+"""Layers that load the next one's constants while they compute (`Accelerator.preloads`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from byoc_dory.plan import LayerPlan, Preload
+from byoc_dory.residency.tiler import Tiler
+from byoc_dory.tiling.problem import solution_of
+
+
+def preloads_of(
+    tilers: Sequence[Tiler], plans: Sequence[LayerPlan], allowed: Mapping[int, bool]
+) -> tuple[list[LayerPlan], list[int], int]:
+    """Return the plans under which layers load the next one's constants, if that saves cycles.
+
+    Args:
+        tilers, plans: of the layers.
+        allowed: the layers whose constants may be loaded with the layer before, and whether they
+            may then compute all channels at once, which takes more of L1.
+
+    Returns:
+        The plans, the layers whose constants are loaded early, and the predicted cycles saved.
+    """
+    result, early, saved = list(plans), [], 0
+    for number in range(1, len(result)):
+        before, plan = result[number - 1 : number + 1]
+        if number not in allowed or before.ahead or not tilers[number - 1].cost.preloads:
+            continue
+        if not tilers[number].cost.first_constants(plan):
+            continue
+        own = tilers[number].cost
+        gains = []
+        for way in _ways_to_find(tilers[number], plan, whole=allowed[number]):
+            size = own.first_constants(replace(way, preloaded=False))
+            loading = replace(before, preload=Preload(size, plan.l1_weights))
+            gain = tilers[number - 1].cost.of(before) - tilers[number - 1].cost.of(loading)
+            gains.append((gain + own.of(plan) - own.of(way), loading, way))
+        gain, loading, way = max(gains, key=lambda each: each[0])
+        if gain > 0:
+            early.append(number)
+            saved += gain
+            result[number - 1 : number + 1] = [loading, way]
+    return result, early, saved
+
+
+def _ways_to_find(tiler: Tiler, plan: LayerPlan, *, whole: bool) -> Iterator[LayerPlan]:
+    """Yield plans of a layer that finds constants: its own, and all channels at once.
+
+    Ranges of channels hide the loads of constants, of which nothing is left to hide.
+    """
+    yield replace(plan, preloaded=True)
+    tile, problem = plan.solution.tile, tiler.problem
+    wider = replace(tile, k=problem.k.size)
+    if whole and wider != tile and plan.follower is None and problem.tile_fits(wider):
+        yield replace(plan, preloaded=True, solution=solution_of(problem, wider))
