@@ -1,13 +1,14 @@
 """What importing and quantizing networks of torch costs, and a transformer's layer on ITA.
 
-    python -m benchmarks.torch_costs [resnet18] [file] [encoder]
+    python -m benchmarks.torch_costs [resnet18] [file] [encoder] [recurrent]
 
 ResNet-18 (11.7 million parameters, written below; random weights) for images of 3x224x224 is
 quantized with 8 images for a Cortex-M7.  A network of linear layers is written as a ``.pt2`` file
 of 4 MB, which is read.  Seconds are of the clock unless said otherwise, MB the peak of the process,
 torch included, each in a process of its own.  A layer of a transformer (128x128, 2 heads of 64, 512
 inside, GELU) runs on the simulated Snitch cluster with ITA in the integers of
-`htvm.torch.Quantizer`, beside `htvm.zoo`'s encoder with one layer of these sizes.
+`htvm.torch.Quantizer`, beside `htvm.zoo`'s encoder with one layer of these sizes.  Recurrent
+layers run on a Cortex-M4, in int8 as `htvm.torch.prepare` writes them, in reals as torch does.
 
 Needs the extra torch.
 """
@@ -27,9 +28,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 import htvm
 import htvm.torch
+from benchmarks.torch_exports.networks import Recurrent
 from htvm.tools.zoo.transformers import encoder
 
 _TARGET = "snitch_ita"
@@ -132,10 +135,39 @@ def _encoder() -> str:
     return "\n".join(lines)
 
 
+def _recurrent() -> str:
+    lines = []
+    for kind in (nn.LSTM, nn.GRU):
+        torch.manual_seed(0)
+        net, inputs = Recurrent(kind).eval(), torch.randn(64, 8, 8)
+        # Exported beforehand, the layer is one operator, which quantizers leave as it is.
+        graph = torch.export.export(net, (inputs[:1],)).module(check_guards=False)
+        one = prepare_pt2e(graph, htvm.torch.Quantizer("cortex_m4"))
+        steps = htvm.torch.prepare(net, (inputs[:1],), "cortex_m4")
+        for each in inputs:
+            one(each[None])
+            steps(each[None])
+        ways = {"in reals": convert_pt2e(one), "in int8": htvm.torch.convert(steps)}
+        for way, converted in ways.items():
+            lines.append(f"{kind.__name__} of 16 units over 8 steps, {way}: ")
+            lines[-1] += _cost_of_recurrent(net, converted, inputs)
+    return "\n".join(lines)
+
+
+def _cost_of_recurrent(net: nn.Module, converted: Any, inputs: torch.Tensor) -> str:
+    with torch.no_grad():
+        wanted, found = (torch.cat([each(x[None]) for x in inputs]) for each in (net, converted))
+    noise = 10 * torch.log10(wanted.square().sum() / (wanted - found).square().sum())
+    loaded = htvm.load(converted, "recurrent")
+    result = htvm.build(loaded, "cortex_m4").run(inputs[:1].numpy())
+    return f"{result.instructions:,} instructions, {noise:.1f} dB"
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "resnet18": _resnet18,
     "file": _file,
     "encoder": _encoder,
+    "recurrent": _recurrent,
 }
 """What is measured, by name."""
 
