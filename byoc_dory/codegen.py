@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from byoc_dory.blocks import schedule_blocks
 from byoc_dory.cost import Cost
-from byoc_dory.emit import RegionEmitter, StartingEmitter
+from byoc_dory.emit import Emitter, RegionEmitter, StartingEmitter
 from byoc_dory.emit.text import Symbols
 from byoc_dory.errors import TilingError, UnsupportedError, named
 from byoc_dory.layers import Layer, Tensor
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.planning import expand, plan_region, with_long_before_sums
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode, RegionKernels
+from byoc_dory.soc.base import Accelerator
 from byoc_dory.tileloop.checks import check_alignment
 from byoc_dory.under_way import Running, check_under_way
 from byoc_dory.verdict import Refused
@@ -56,6 +57,15 @@ def generate(
     return RegionGenerator(region, cost, symbols, accelerator, weights, state_offsets).code()
 
 
+@dataclass(frozen=True)
+class _Planned:
+    """Layers in the order of their execution, the accelerator of each by name, and their plan."""
+
+    layers: tuple[Layer, ...]
+    homes: Mapping[str, Accelerator]
+    plan: RegionPlan
+
+
 class RegionGenerator:
     """Plans a region, and generates its code.
 
@@ -88,7 +98,6 @@ class RegionGenerator:
             for name, home in expanded.homes.items()
         }
         self.state_offsets = state_offsets or {}
-        self._emitters = {name: home.emitter(cost.soc) for name, home in self.homes.items()}
         # All emitters belong to one family, so they share one layout.
         self.layout = self.homes[self.region.layers[0].name].layout(cost.soc)
 
@@ -99,26 +108,25 @@ class RegionGenerator:
         Raises:
             The errors of `generate`.
         """
-        _, plan = self._quickest_plan
-        return _cycles(plan)
+        return _cycles(self._planned.plan)
 
     @cached_property
-    def _quickest_plan(self) -> tuple[tuple[Layer, ...], RegionPlan]:
+    def _planned(self) -> _Planned:
         """The layers in the order that takes fewest predicted cycles, and their plan."""
         self._check_accepted()
         region = self.region
         plan = plan_region(region, self.homes, self.cost, self.state_offsets)
         blocks = self._in_blocks()
-        if blocks is not None and _cycles(blocks[1]) < _cycles(plan):
+        if blocks is not None and _cycles(blocks.plan) < _cycles(plan):
             return blocks
         reordered = with_long_before_sums(region, self.homes)
         if reordered is not region:
             reordered_plan = plan_region(reordered, self.homes, self.cost, self.state_offsets)
             if _cycles(reordered_plan) < _cycles(plan):
-                return reordered.layers, reordered_plan
-        return region.layers, plan
+                return _Planned(reordered.layers, self.homes, reordered_plan)
+        return _Planned(region.layers, self.homes, plan)
 
-    def _in_blocks(self) -> tuple[tuple[Layer, ...], RegionPlan] | None:
+    def _in_blocks(self) -> _Planned | None:
         """Return the layers in blocks of rows, of which some are computed at once, if any are."""
         cost, options = self.cost, self.cost.options
         if options.schedule != "overlapped" or options.objective or options.layers:
@@ -138,9 +146,7 @@ class RegionGenerator:
         except TilingError as error:
             _LOG.info("region '%s' is executed layer by layer: %s", region.name, error)
             return None
-        self.homes = homes
-        self._emitters = {name: home.emitter(cost.soc) for name, home in homes.items()}
-        return schedule.layers, plan
+        return _Planned(schedule.layers, homes, plan)
 
     def _check_accepted(self) -> None:
         """Check that the rules of each layer's accelerator accept it.
@@ -202,9 +208,7 @@ class RegionGenerator:
             inputs=region.inputs,
             outputs=region.outputs,
             headers=tuple(
-                dict.fromkeys(
-                    header for emitter in self._emitters.values() for header in emitter.headers
-                )
+                dict.fromkeys(header for emitter in self._emitters() for header in emitter.headers)
             ),
             plan=plan,
         )
@@ -234,8 +238,13 @@ class RegionGenerator:
     @property
     def _region_emitter(self) -> RegionEmitter | None:
         """The accelerator's emitter if it assembles whole regions, which it plans itself."""
-        emitter = next(iter(self._emitters.values()))
+        emitter = next(iter(self.homes.values())).emitter(self.cost.soc)
         return emitter if isinstance(emitter, RegionEmitter) else None
+
+    def _emitters(self) -> Iterator[Emitter | RegionEmitter]:
+        """Yield what emits the layers."""
+        homes = self.homes if self._region_emitter else self._planned.homes
+        yield from (home.emitter(self.cost.soc) for home in homes.values())
 
     def _layers(self) -> RegionKernels:
         """Return the kernels of the layers, from the accelerator if it assembles whole regions."""
@@ -243,7 +252,7 @@ class RegionGenerator:
         if emitter is not None:
             self._check_accepted()
             return emitter.region(self.region, self.cost.options, self._symbol)
-        layers, planned = self._quickest_plan
+        layers, planned = self._planned.layers, self._planned.plan
         kernels: list[Kernel] = []
         symbols = [self._symbol(layer.name) for layer in layers]
         # Backwards: a layer that loads the next one's constants has to know what they are called.
@@ -269,12 +278,12 @@ class RegionGenerator:
         return RegionKernels(tuple(kernels), planned)
 
     def _start(self, layer: Layer, plan: LayerPlan, symbol: str) -> Kernel:
-        emitter = self._emitters[layer.name]
+        emitter = self._planned.homes[layer.name].emitter(self.cost.soc)
         assert isinstance(emitter, StartingEmitter)
         return emitter.start(layer, plan, self.cost.options, symbol)
 
     def _layer(self, layer: Layer, plan: LayerPlan, symbol: str) -> Kernel:
-        emitter = self._emitters[layer.name]
+        emitter = self._planned.homes[layer.name].emitter(self.cost.soc)
         assert not isinstance(emitter, RegionEmitter)  # its regions have one accelerator
         kernel = emitter.layer(layer, plan, self.cost.options, symbol)
         dma = self.cost.soc.dma
@@ -292,7 +301,7 @@ class RegionGenerator:
     ) -> tuple[Buffer, ...]:
         """Buffers for tensors in the accelerator's layout that are internal and not resident."""
         border_names = {tensor.name for tensor in (*self.region.inputs, *self.region.outputs)}
-        layers = self.region.layers if self._region_emitter else self._quickest_plan[0]
+        layers = self.region.layers if self._region_emitter else self._planned.layers
         written = {layer.output.stored.name: layer.output.stored for layer in layers}
         tensors: list[Tensor] = [*entering, *self.region.mapped, *written.values()]
         return tuple(
