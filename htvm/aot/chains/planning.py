@@ -171,20 +171,22 @@ class _Planner:
             if memory is not None:
                 raise self._refusal(asked, least)
             asked = least
-        low = asked
+        low, step = asked, 0
         found: dict[object, tuple[int, Assembly]] = {}
         for number in range(_TRIES):
             cuts = self._quickest(asked, low)
             assert cuts is not None
             cuts = [self._with_spare(each, low) for each in cuts]
             taken = tuple(each.identity for each in cuts)
-            if taken not in found:
+            again = taken in found
+            if not again:
                 made = self._assembly(cuts)
                 found[taken] = assemble(made).plan.peak, made
             peak, made = found[taken]
             if peak <= asked:
                 break
-            low -= max(peak - asked, ALIGNMENT)
+            step = max(peak - asked, ALIGNMENT, 2 * step * again)
+            low -= step
             if number == _TRIES - 2 and isinstance(memory, int):
                 low = self._least()  # within a limit above that, gaps are no reason to refuse
         peak, made = min(found.values(), key=lambda each: each[0])

@@ -47,7 +47,8 @@ def test_a_limit_that_nothing_keeps_is_refused_with_numbers() -> None:
 
 def test_a_limit_above_the_least_is_kept_in_spite_of_gaps() -> None:
     found = Compiled(zoo.build("ds_cnn"), "cortex_m4", BuildOptions(memory=11_040))
-    assert found.program.plan.peak <= 11_040
+    # The quickest within 10,560 B takes 10,176: the least, 6,720, is 13 % slower than needed.
+    assert 10_176 <= found.program.plan.peak <= 11_040
 
 
 def test_operators_without_rows_are_computed_as_a_whole() -> None:
