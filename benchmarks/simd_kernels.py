@@ -173,10 +173,8 @@ def constants() -> Table:
         for (case, own), (outcome,) in zip(found, outcomes, strict=True):
             assert not outcome.wrong, (case.kernel, case.shape)
             if case.kernel == kernel:
-                used = own if len(own) == _CORES else own * 1
-                slowest = [max(outcome.cycles)] if len(used) == 1 else list(outcome.cycles)
-                works += used
-                cycles += slowest
+                works += own
+                cycles += outcome.cycles if len(own) == _CORES else [max(outcome.cycles)]
         if not works:
             continue
         terms, errors = fitted(works, cycles)

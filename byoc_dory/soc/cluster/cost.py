@@ -107,7 +107,7 @@ def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, requant_cycles:
         works, cycles = _product_work(core, layer, call)
         works = tuple(
             {**work, **{flag: work.get("result", 0) for flag, _ in requant_cycles}}
-            for work in works
+            for work in {id(work): work for work in works}.values()
         )
         return ceil(slowest(works, (*cycles, *requant_cycles)))
     if isinstance(layer, CachedAttention):

@@ -1,7 +1,8 @@
 """The work of each core in the kernels for SIMD, in the units of the cycle model's constants.
 
 These functions follow ``runtime_c/cluster/simd``: which blocks of pixels, quads of channels, strips
-and copies each core computes.  All return a `Work` for each core with a different amount of work.
+and copies each core computes.  All return a `Work` for each core; those of `product` and
+`convolution` are one object where shares are equal, so that it is counted once.
 
 As ``runtime_c/cluster/simd/depthwise.c`` and, for filters of 3 x 3, the kernels of
 ``runtime_c/simd`` that it calls: `squares.c`, `patches.c`, `pairs.c` and `channels.c`.
@@ -197,16 +198,19 @@ def product(
     words = fours_of(length)
     costs = (*_quad_costs(rows, words), 0, 0)
     works: dict[tuple[int, int], Work] = {}
+    shares = []
     for blocks, quads in split(fours_of(rows), fours_of(columns), costs, cores):
         begin, end = in_fours(blocks, rows)
         first, last = in_fours(quads, columns)
-        work = Counter({"call": 1, "split": int(rows > 4)})
+        shares.append((end - begin, last - first))
+        if shares[-1] in works:  # another core does the same
+            continue
+        work = works[shares[-1]] = Counter({"call": 1, "split": int(rows > 4)})
         if begin < end and first < last:
             work.update(_run(end - begin, last - first, words, scattered=transposed))
             loads = (end - begin) * fours_of(last - first) * words
             work["across"] = loads * _across(length) // 4
-        works[end - begin, last - first] = work
-    return tuple(works.values())
+    return tuple(works[share] for share in shares)
 
 
 @cache
@@ -254,18 +258,18 @@ def convolution(tile: ConvolutionTile, cores: int) -> tuple[Work, ...]:
     pixels, words = tile.oy * tile.ox, fours_of(tile.fy * tile.fx * tile.channels)
     shared = 16 * words + 150 if tile.fy * tile.fx > 1 else 0
     costs = (*_quad_costs(pixels, words), 0, shared)
-    works: dict[tuple[int, int, int], Counter[str]] = {}
-    ways = _Pixels(tile)
+    works: dict[tuple[int, int, int], Work] = {}
+    shares, ways = [], _Pixels(tile)
     for blocks, quads in split(fours_of(pixels), fours_of(tile.results), costs, cores):
         begin, end = in_fours(blocks, pixels)
         first, last = in_fours(quads, tile.results)
-        part = (0 if ways.are_plain else begin, end - begin, last - first)
-        if part in works:  # another core does the same
+        shares.append((0 if ways.are_plain else begin, end - begin, last - first))
+        if shares[-1] in works:  # another core does the same
             continue
-        work = works[part] = Counter({"call": 1, "split": int(pixels > 4)})
+        work = works[shares[-1]] = Counter({"call": 1, "split": int(pixels > 4)})
         if begin < end and first < last:
             work.update(ways.work(begin, end, last - first))
-    return tuple(works.values())
+    return tuple(works[share] for share in shares)
 
 
 def _inside(out: int, stride: int, pad: int, taps: int, size: int) -> range:
