@@ -158,7 +158,7 @@ class _Holders:
 
 def _build(model: str, target: str) -> None:
     # Here, as everything that a build imports is counted.
-    from htvm.compiled import BuildOptions
+    from htvm.build_options import BuildOptions
     from htvm.pipeline import compile_model
 
     compile_model(model, target, BuildOptions())

@@ -16,7 +16,7 @@ from byoc_dory.soc.dla.region_file import RegionFile, lower
 from byoc_dory.soc.dla.simulator import LayerCount, Simulator
 from byoc_dory.soc.registry import resolve
 from htvm import zoo
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model
 from htvm.sim.native import native_library

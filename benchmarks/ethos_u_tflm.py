@@ -33,7 +33,8 @@ from benchmarks.tflm.run import APART, INVOKE, Network
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.registry import resolve
 from htvm.aot.entry import model_sources, render, template_fields
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.firmware import arm
 from htvm.firmware.build import RUN_MARK, build_qemu
 from htvm.firmware.linked import Firmware

@@ -32,7 +32,7 @@ _DIGESTS = """
 import hashlib, json, logging, sys
 import htvm
 from htvm.aot.entry import model_sources
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.pipeline import compile_model
 
 logging.disable(logging.CRITICAL)

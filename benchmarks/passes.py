@@ -33,7 +33,8 @@ register()
 """
 _BUILD = """
 import sys, time, htvm, htvm.relax.passes
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 module = htvm.zoo.build(sys.argv[1]).module
 begin = time.process_time()
 Compiled(module, sys.argv[2], BuildOptions()).partition

@@ -30,7 +30,7 @@ from unittest import mock
 import numpy as np
 
 import htvm
-from htvm.compiled import Input, Memory
+from htvm.build_options import Input, Memory
 from htvm.inputs import seeded_inputs
 from htvm.tools.cli.arguments import open_model
 from htvm.tools.memory_curve import memory_curve

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from byoc_dory.verdict import OperatorVerdict
     from htvm.activity import MemoryMap
     from htvm.aot.reference import Reference
-    from htvm.compiled import BuildOptions, Compiled, Platform
+    from htvm.build_options import BuildOptions, Platform
+    from htvm.compiled import Compiled
     from htvm.firmware.build import Built
     from htvm.firmware.sizes import Sizes
     from htvm.model import Model

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from byoc_dory.errors import TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
-from htvm.compiled import STAGE_COUNT, BuildOptions, Compiled, Input, Memory, Platform
+from htvm.build_options import BuildOptions, Input, Memory, Platform
+from htvm.compiled import STAGE_COUNT, Compiled
 from htvm.integer_io import check_io, with_integer_io
 from htvm.model import Model
 from htvm.progress import Progress

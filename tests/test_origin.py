@@ -16,7 +16,7 @@ import htvm
 from byoc_dory.layers import Shift
 from htvm.aot.entry import model_sources
 from htvm.aot.program import Program
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.firmware.project import project_files
 from htvm.pipeline import compile_model
 from patterns.ops.dense import Dense

@@ -12,7 +12,7 @@ from tvm.relax import BlockBuilder, Expr, Var
 import htvm
 from byoc_dory.options import TilingOptions
 from htvm import zoo
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.errors import TargetError
 from htvm.pipeline import compile_model
 from patterns.op import Op

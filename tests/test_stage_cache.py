@@ -15,7 +15,8 @@ import pytest
 
 from byoc_dory.soc.registry import resolve, targets
 from htvm import zoo
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.model import Model
 from htvm.pipeline import compile_model
 from htvm.stage_cache import StageCache

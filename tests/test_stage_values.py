@@ -18,7 +18,7 @@ from byoc_dory.layers import Shift
 from byoc_dory.soc.registry import resolve
 from byoc_dory.tileloop.pipeline import Call, Verb
 from htvm import zoo
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.pipeline import compile_model
 from htvm.stage_cache import StageCache
 from htvm.stage_values import NotDataError, decode, encode

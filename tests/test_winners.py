@@ -16,7 +16,7 @@ from byoc_dory.cost import Cost
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import DIANA, DIGITAL
 from byoc_dory.tiling.objectives import objective_named, objective_text
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.errors import InputError, TargetError
 from htvm.pipeline import compile_model
 from htvm.tiling_file import read_tiling, write_tiling

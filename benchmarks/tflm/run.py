@@ -15,7 +15,8 @@ from benchmarks.tflm.compilers import Kit
 from benchmarks.tflm.firmware import Sources, build
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.registry import resolve
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.firmware.arm import core_of, on_qemu
 from htvm.firmware.build import build_arm, build_qemu
 from htvm.firmware.elf import Symbol

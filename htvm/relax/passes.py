@@ -14,7 +14,8 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Target
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import CPU
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.frontend.module import load_module
 from htvm.policy import POLICIES, check_policy
 from htvm.public import public

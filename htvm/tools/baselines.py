@@ -12,7 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from byoc_dory.errors import HtvmError, InputError, ModelError, UnsupportedError
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.module import Module
 from htvm.pipeline import program_makers
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
 
     from byoc_dory.soc.base import Target
-    from htvm.compiled import Input
+    from htvm.build_options import Input
     from htvm.model import Model
     from htvm.module import Module
     from htvm.result import RunResult

@@ -11,7 +11,8 @@ import pytest
 
 import htvm
 from htvm.aot.entry import model_sources
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.firmware.build import build_host
 from htvm.firmware.host import native_sources
 from htvm.pipeline import compile_model

@@ -10,7 +10,7 @@ import pytest
 
 import htvm
 from benchmarks.exporters.cases import BEFORE, cases
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.pipeline import compile_model
 from tests.reference.interpreter import Array, interpret
 

@@ -10,7 +10,7 @@ import pytest
 import htvm
 from byoc_dory.options import TilingOptions
 from htvm import zoo
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.errors import TilingError
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model

@@ -13,7 +13,7 @@ from byoc_dory import state
 from byoc_dory.options import TilingOptions
 from byoc_dory.state import StatePlan
 from htvm import zoo
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.firmware.build import build_host
 from htvm.inputs import seeded_inputs
 from htvm.module import Module

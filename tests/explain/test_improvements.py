@@ -13,7 +13,8 @@ import htvm
 from byoc_dory.layers import Shift, Tensor, conv2d_layer, depthwise_layer
 from byoc_dory.options import ScheduleKind, TilingOptions
 from htvm import zoo
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.model import Model, TensorInfo
 from htvm.pipeline import compile_model
 from htvm.tools.cli.app import main

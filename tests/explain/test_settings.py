@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.errors import DefectError, HtvmError, UnsupportedError
 from htvm.pipeline import compile_model
 from htvm.tools.cli.arguments import open_model

@@ -8,7 +8,8 @@ import pytest
 
 from byoc_dory.residency.choices import LayerChoices
 from htvm import zoo
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.pipeline import compile_model
 from htvm.stage_cache import StageCache
 

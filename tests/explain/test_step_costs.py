@@ -13,7 +13,8 @@ import pytest
 import htvm
 from byoc_dory.errors import ToolchainError
 from htvm import zoo
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
 from htvm.model import Model
 from htvm.pipeline import compile_model

@@ -19,7 +19,7 @@ import htvm
 from byoc_dory.layers import Shift
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import board_target, resolve
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.firmware.sizes import Sizes
 from htvm.model import Model, TensorInfo
 from htvm.pipeline import compile_model

@@ -19,7 +19,7 @@ from tvm.ir import GenericConst
 import htvm
 from byoc_dory.options import TilingOptions
 from htvm.aot.entry import model_sources
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.pipeline import compile_model
 from tests.generated.golden import GOLDEN, without_origin
 from tests.models import model_path

@@ -15,7 +15,8 @@ import pytest
 import htvm
 from byoc_dory.layers import MulShift, Requant, Shift
 from htvm.aot.entry import model_sources, render, template_fields
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.firmware.diagnostics import CompileError
 from htvm.firmware.project import project_files
 from htvm.firmware.toolchain import Compiler

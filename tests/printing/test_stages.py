@@ -11,7 +11,7 @@ import pytest
 import htvm
 from benchmarks.house import convolution
 from byoc_dory.options import TilingOptions
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.errors import ModelError, TargetError, TilingError
 from htvm.tools.cli.app import main
 from htvm.tools.printing.stages import STAGES, Printed, printed_stages

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import htvm
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.errors import PolicyError, UnsupportedError
 from htvm.pipeline import compile_model
 from tests.models_onnx import golden, onnx_path

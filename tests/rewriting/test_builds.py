@@ -14,7 +14,8 @@ from byoc_dory.layers import TfliteRequant
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from byoc_dory.verdict import CPU
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.errors import TargetError
 from htvm.model import Model, TensorInfo
 from htvm.pipeline import compile_model

@@ -22,7 +22,7 @@ def test_kernels_of_a_network(tmp_path: Path) -> None:
     """
     from byoc_dory.soc.registry import resolve
     from htvm import zoo
-    from htvm.compiled import BuildOptions
+    from htvm.build_options import BuildOptions
     from htvm.firmware.build import build_rv32
     from htvm.pipeline import compile_model
     from htvm.sim.iss import run_elf

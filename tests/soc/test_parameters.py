@@ -19,7 +19,7 @@ from byoc_dory.soc.header import render
 from byoc_dory.soc.numbers import numbers
 from byoc_dory.soc.parameters import Parameter, parse_size, size_text
 from byoc_dory.soc.registry import cpu_target, resolve, socs
-from htvm.compiled import Platform
+from htvm.build_options import Platform
 from htvm.inputs import seeded_inputs
 from htvm.tools.cli import main
 from htvm.tools.report.compare import published

@@ -24,7 +24,7 @@ import htvm
 from byoc_dory.errors import TilingError
 from byoc_dory.soc.base import Target
 from byoc_dory.soc.registry import resolve
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.errors import DependencyError, ExportError, HtvmError, ModelError, TargetError
 from htvm.opening import opened as open_model
 from htvm.tools.cli import main

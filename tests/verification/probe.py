@@ -15,7 +15,8 @@ import htvm
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.diana.description import ANALOG, DIANA, DIGITAL
 from byoc_dory.soc.diana.faults import fault_settings
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model
 from htvm.tools.verification import verify as verifying

@@ -14,7 +14,8 @@ from byoc_dory.soc.diana.faults import fault_settings
 from byoc_dory.soc.diana.program import ConvTrigger, DenseTrigger
 from byoc_dory.tileloop.program import TileProgram
 from htvm import zoo
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model
 from htvm.tools.verification.verify import verify

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from byoc_dory.verdict import OperatorVerdict
-    from htvm.compiled import BuildOptions, Compiled
+    from htvm.build_options import BuildOptions
+    from htvm.compiled import Compiled
     from htvm.tools.explain.step_costs import BuildCosts
 
     Compiler: TypeAlias = Callable[[BuildOptions], Compiled]

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from byoc_dory.soc.base import Host, Target
     from byoc_dory.tileloop.cycles import Traffic
     from htvm.aot.program import Program, Step
-    from htvm.compiled import Compiled, Platform
+    from htvm.build_options import Platform
+    from htvm.compiled import Compiled
     from htvm.firmware.sizes import Sizes
     from htvm.result import RunResult
     from patterns.reading.node import Node

@@ -11,7 +11,8 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
 from byoc_dory.tiling.shortage import shortage_of
 from byoc_dory.verdict import CPU
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.model import Model
 from htvm.pipeline import compile_model
 from htvm.progress import Progress

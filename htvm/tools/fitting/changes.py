@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from byoc_dory.memory.arena import BufferUse
     from byoc_dory.options import ScheduleKind
     from byoc_dory.soc.base import Accelerator
-    from htvm.compiled import BuildOptions, Compiled
+    from htvm.build_options import BuildOptions
+    from htvm.compiled import Compiled
 
 Attempt = Callable[[str, "BuildOptions"], "tuple[Answer, tuple[Level, ...]]"]
 """Plans the model for a target with options; returns whether it fits, and its levels."""

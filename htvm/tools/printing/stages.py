@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TargetError, nearest
 from byoc_dory.plain import plain
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.opening import PRINTED
 from htvm.public import public
 from htvm.tools.printing.graphs import graph_lines

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from byoc_dory.soc.base import Target
     from byoc_dory.soc.regions import RegionRunner
-    from htvm.compiled import BuildOptions, Compiled
+    from htvm.build_options import BuildOptions
+    from htvm.compiled import Compiled
     from htvm.model import Model
     from htvm.module import Module
     from htvm.tools.sweeping.row import Job, Row, Task

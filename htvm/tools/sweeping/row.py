@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from byoc_dory.soc.parameters import Parameter, Value
-    from htvm.compiled import BuildOptions
+    from htvm.build_options import BuildOptions
     from htvm.frontend.limits import Limits
     from htvm.model import Model
 

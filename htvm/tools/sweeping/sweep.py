@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from byoc_dory.errors import ModelError, TargetError
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.registry import resolve
-from htvm.compiled import BuildOptions
+from htvm.build_options import BuildOptions
 from htvm.model import Model
 from htvm.opening import opened
 from htvm.progress import Progress

@@ -9,7 +9,8 @@ import numpy as np
 
 import htvm
 from htvm.aot.chains import chains_in
-from htvm.compiled import BuildOptions, Compiled, Input, Platform
+from htvm.build_options import BuildOptions, Input, Platform
+from htvm.compiled import Compiled
 from htvm.errors import UnsupportedError
 from htvm.model import TensorInfo
 from patterns.op import TensorType

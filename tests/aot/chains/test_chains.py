@@ -17,7 +17,8 @@ from htvm.aot.chains.network import Network, network_of
 from htvm.aot.chains.places import places_of
 from htvm.aot.chains.planning import _Planner
 from htvm.aot.program import assemble
-from htvm.compiled import BuildOptions, Compiled, Input
+from htvm.build_options import BuildOptions, Input
+from htvm.compiled import Compiled
 from htvm.firmware.build import build_host
 from htvm.sim.runner import run
 from tests.aot.chains.networks import chained_network, inputs_of

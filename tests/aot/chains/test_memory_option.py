@@ -11,7 +11,8 @@ import pytest
 import htvm
 from htvm import zoo
 from htvm.aot.entry import model_sources
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.errors import CapacityError, TargetError
 from htvm.tools.cli.app import main
 from htvm.tools.cli.words import Memory

@@ -10,7 +10,8 @@ import pytest
 import htvm
 from htvm import zoo
 from htvm.aot.entry import model_sources
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.errors import SimulationError, TargetError
 from htvm.inputs import seeded_inputs
 from tests.aot.chains.networks import chained_network, inputs_of

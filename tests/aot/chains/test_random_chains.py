@@ -7,7 +7,7 @@ import pytest
 
 import htvm
 from byoc_dory.layers import TfliteRequant
-from htvm.compiled import Input, Platform
+from htvm.build_options import Input, Platform
 from patterns.op import TensorType
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import dense_of

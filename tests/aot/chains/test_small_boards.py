@@ -7,7 +7,8 @@ import pytest
 
 import htvm
 from htvm import zoo
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.firmware.sizes import check_l2
 from htvm.tools.report.screen import screen_text
 from tests.aot.chains.networks import inputs_of

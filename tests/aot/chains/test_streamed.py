@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import htvm
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.errors import TargetError, UnsupportedError
 from htvm.firmware.build import build_host
 from patterns.op import TensorType

@@ -16,7 +16,8 @@ from byoc_dory.layers import MulShift, Requant, Shift
 from byoc_dory.options import TilingOptions
 from byoc_dory.sharing import Function, share_functions
 from htvm.aot.entry import model_sources
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model
 from htvm.tools.verification.verify import verify

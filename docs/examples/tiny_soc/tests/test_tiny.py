@@ -14,7 +14,8 @@ import htvm
 from byoc_dory.errors import SimulationError
 from byoc_dory.layers import Array, Shift
 from byoc_dory.options import TilingOptions
-from htvm.compiled import BuildOptions, Compiled
+from htvm.build_options import BuildOptions
+from htvm.compiled import Compiled
 from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
 from htvm.pipeline import compile_model

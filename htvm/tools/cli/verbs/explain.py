@@ -46,7 +46,7 @@ def command(
     Cycles of accelerators are the cost model's: in its place where a layer runs, alone for those
     that would also take it.  Those of the CPU are measured once, by simulating its code, and kept.
     """
-    from htvm.compiled import BuildOptions
+    from htvm.build_options import BuildOptions
     from htvm.pipeline import compile_model
     from htvm.stage_cache import StageCache
     from htvm.tools.explain.explanation import explanation_of

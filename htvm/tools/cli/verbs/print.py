@@ -43,7 +43,7 @@ def command(
     The text is for reading and comparing; it is no input of any verb.  If the build fails before
     the end of the stage, the values of all stages that it reached are printed, then the error.
     """
-    from htvm.compiled import BuildOptions
+    from htvm.build_options import BuildOptions
     from htvm.tools.printing.stages import STAGES, printed_stages
 
     opened, options = network.open(), BuildOptions(**placed)
