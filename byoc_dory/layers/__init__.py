@@ -55,11 +55,15 @@ from byoc_dory.layers.matrices import (
 )
 from byoc_dory.layers.same_scale import (
     Concatenation,
+    Doubling,
+    Interleaving,
     Padding,
     Pool,
+    Repetition,
     Reshaping,
     SameScale,
     Slicing,
+    doubling_weights,
 )
 
 __all__ = [
@@ -75,7 +79,9 @@ __all__ = [
     "Concatenation",
     "Convolution",
     "Dense",
+    "Doubling",
     "Gemm",
+    "Interleaving",
     "Layer",
     "Layout",
     "Matmul",
@@ -85,6 +91,7 @@ __all__ = [
     "Padding",
     "Pool",
     "Projection",
+    "Repetition",
     "Requant",
     "Reshaping",
     "Rows",
@@ -105,6 +112,7 @@ __all__ = [
     "conv2d_layer",
     "dense_layer",
     "depthwise_layer",
+    "doubling_weights",
     "gemm_layer",
     "matmul_layer",
     "matrix",

@@ -1,4 +1,4 @@
-"""Layers whose result has the scale of its input: pools, paddings, reshapes, parts, their union.
+"""Layers whose result has the scale of its input: pools, moves of elements, maps at another size.
 
 Retargeting never writes them in another number scheme, so they are offered only to accelerators
 that compute in the source's numbers (`byoc_dory.soc.schemes.SourceScheme`).
@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from byoc_dory.layers.layer import Layer, Requant, Shift, out_size
+import numpy as np
+
+from byoc_dory.layers.layer import Array, Layer, Requant, Shift, out_size
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,6 +96,85 @@ class Padding(SameScale):
     def _check(self) -> None:
         top, left, bottom, right = self.sizes
         self._check_shape(self.output, (self.C, self.iy + top + bottom, self.ix + left + right))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Interleaving(SameScale):
+    """A map filled with a value, with the elements of a map spread over it.
+
+    Attributes:
+        value: the value, usually the zero point.
+        start: position (y, x) of the first element.
+        distance: distance (y, x) between elements; those beyond the result are left out.
+    """
+
+    value: int
+    start: tuple[int, int]
+    distance: tuple[int, int]
+
+    op: ClassVar[str] = "interleave"
+
+    @property
+    def geometry(self) -> tuple[object, ...]:
+        """Shapes and places of elements."""
+        return (*super().geometry, self.start, self.distance)
+
+    def _check(self) -> None:
+        self._check_shape(self.output, (self.C, *self.output.shape[1:]))
+        if min(self.start) < 0 or min(self.distance) < 1:
+            raise self._error(f"elements from {self.start} on, {self.distance} apart")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Repetition(SameScale):
+    """A map whose rows and columns are each repeated ``factor`` times."""
+
+    factor: int
+
+    op: ClassVar[str] = "nearest"
+
+    def _check(self) -> None:
+        sizes = self.iy * self.factor, self.ix * self.factor
+        self._check_shape(self.output, (self.C, *sizes))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Doubling(SameScale):
+    """A map of twice the size, interpolated along both axes, rounded half away from zero.
+
+    Along an axis, elements 2i and 2i+1 of the result are:
+
+    - centred: three quarters of element i and one of i-1 or i+1, the nearer neighbour;
+    - else: element i, and the mean of i and i+1.
+
+    Beyond its ends the map has the elements there.
+
+    Attributes:
+        centred: whether elements stand for the centres of pixels.
+    """
+
+    centred: bool
+
+    op: ClassVar[str] = "bilinear"
+
+    @property
+    def geometry(self) -> tuple[object, ...]:
+        """Shapes and mode."""
+        return (*super().geometry, self.centred)
+
+    def _check(self) -> None:
+        self._check_shape(self.output, (self.C, 2 * self.iy, 2 * self.ix))
+
+
+def doubling_weights(size: int, centred: bool) -> Array:
+    """Return the weights of a `Doubling` along an axis, in quarters: int ``[2 * size, size]``."""
+    weights = np.zeros((2 * size, size), np.int64)
+    for place in range(2 * size):
+        own, odd = divmod(place, 2)
+        weight, other = (1, own + 1 if odd else own - 1) if centred else (2 * odd, own + 1)
+        weights[place, own] += 4 - weight
+        weights[place, min(max(other, 0), size - 1)] += weight
+    return weights
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -15,9 +15,11 @@ from byoc_dory.errors import PolicyError
 from byoc_dory.layers import Add as AddLayer
 from byoc_dory.layers import (
     Concatenation,
+    Interleaving,
     Layer,
     MultiHeadAttention,
     Padding,
+    Repetition,
     Reshaping,
     SameScale,
     Slicing,
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from patterns.reading.node import Node
 
 
-_MOVES = Concatenation | Padding | Reshaping | Slicing
+_MOVES = Concatenation | Interleaving | Padding | Repetition | Reshaping | Slicing
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,14 @@ row.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Add, Pool, Requant, Rows, Tensor, matrix, rows_layer
+from byoc_dory.layers import Add, Convolution, Pool, Requant, Rows, Tensor, matrix, rows_layer
 
 if TYPE_CHECKING:
     from byoc_dory.layers.rowwise import RowFunction
@@ -83,6 +86,41 @@ def pool_layer(
     return Pool(
         name=name, inputs=(maps[0],), output=maps[1], function=function, kernel=kernel,
         stride=stride, pad=pad,
+    )  # fmt: skip
+
+
+def mean_layer(
+    name: str,
+    source: tuple[str, TensorType],
+    axes: Sequence[int],
+    requant: Requant,
+    layout: str = "NHWC",
+) -> Convolution | None:
+    """Return a sum over axes of a map as a product with ones; None of other tensors.
+
+    Args:
+        name: name of the operator, and of its result.
+        source: name and type of the tensor it reads.
+        axes: axes to sum over, counted from 0.
+        requant: requantization of the sums.
+        layout: layout of a tensor with four axes; with fewer, the last are channels.
+    """
+    rank = len(source[1].shape)
+    tensor = map_of(*source, layout) if rank == 4 else stored(*source)
+    if tensor is None or not axes or 0 in axes:
+        return None
+    if rank == 2:
+        tensor = replace(tensor, shape=(*tensor.shape, 1, 1), layout="NHWC")
+    order = (1, 2, 3) if rank == 4 and layout == "NCHW" else (rank - 1, *range(1, rank - 1))
+    sums = [axis in axes for axis in order] + [False] * (3 - len(order))
+    channels, *kernel = (
+        size if summed else 1 for size, summed in zip(tensor.shape, sums, strict=True)
+    )
+    left = (1 if summed else size for size, summed in zip(tensor.shape, sums, strict=True))
+    groups = 1 if sums[0] else tensor.shape[0]
+    return Convolution(
+        name=name, inputs=(tensor,), output=replace(tensor, name=name, shape=tuple(left)),
+        weight=np.ones((groups, channels, *kernel), np.int8), groups=groups, requant=requant,
     )  # fmt: skip
 
 

@@ -9,9 +9,12 @@ import numpy as np
 
 from byoc_dory.layers import (
     Concatenation,
+    Doubling,
+    Interleaving,
     Layer,
     OnnxRequant,
     Pool,
+    Repetition,
     Rows,
     Shift,
     Slicing,
@@ -86,6 +89,26 @@ def part(size: int = 8) -> Layer:
     return Slicing(name="layer", inputs=(source,), output=result, begin=(1, 0, 0))
 
 
+def repeated(factor: int = 2) -> Layer:
+    """A map of which each row and column is repeated."""
+    source, result = Tensor("x", (4, 8, 8)), Tensor("y", (4, 8 * factor, 8 * factor))
+    return Repetition(name="layer", inputs=(source,), output=result, factor=factor)
+
+
+def doubled() -> Layer:
+    """A map of twice the size."""
+    source, result = Tensor("x", (4, 8, 8)), Tensor("y", (4, 16, 16))
+    return Doubling(name="layer", inputs=(source,), output=result, centred=True)
+
+
+def spread(channels: int = 4) -> Layer:
+    """A map of rows of eight elements spread over one of twice the size."""
+    source, result = Tensor("x", (channels, 8, 8)), Tensor("y", (channels, 16, 16))
+    return Interleaving(
+        name="layer", inputs=(source,), output=result, value=0, start=(0, 0), distance=(2, 2)
+    )
+
+
 def heavy(weight: int) -> Layer:
     """A convolution of which a channel's absolute weights sum up to 65536 of these."""
     return tflite(shape=(32768, 1, 2), k=1, kernel=(1, 2), weight=weight)
@@ -94,12 +117,13 @@ def heavy(weight: int) -> Layer:
 def _cases(name: str) -> dict[str, Cases]:
     tables = (
         Cases(
-            (tflite, added, pool, lambda: rows(TABLE), joined, part),
+            (tflite, added, pool, lambda: rows(TABLE), joined, part, repeated, doubled, spread),
             (
                 (lambda: rows(TableSoftmax((1,) * 256)), "TableSoftmax"),
                 (grouped, "2 groups of 2 channels"),
                 (lambda: total(3), "3 operands"),
                 (gemm, "operator is gemm"),
+                (lambda: repeated(3), "repeated 3 times"),
             ),
         ),
         Cases(
@@ -111,6 +135,7 @@ def _cases(name: str) -> dict[str, Cases]:
                 (lambda: tflite(shape=(1, 65536, 1), kernel=(1, 1)), "a dimension of 65536"),
                 (lambda: added(last=(4, 1, 1)), "different shapes"),
                 (lambda: part(65536), "a dimension of 65536"),
+                (lambda: spread(4096), "a dimension of 65536"),
             ),
         ),
         Cases(

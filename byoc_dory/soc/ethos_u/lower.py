@@ -18,9 +18,12 @@ from byoc_dory.layers import (
     Array,
     Concatenation,
     Convolution,
+    Doubling,
+    Interleaving,
     Layer,
     Padding,
     Pool,
+    Repetition,
     Reshaping,
     Rows,
     Slicing,
@@ -49,6 +52,10 @@ from byoc_dory.soc.ethos_u.tosa import TosaGraph
 _BYTE = (-128, 127)
 _UNIT_BITS = 30
 _UNIT = 1 << _UNIT_BITS
+_TAPS = {True: (1, 2, 1), False: (1, 1)}
+"""What a doubled map is filtered with along an axis, centred or not, after it was repeated."""
+_TAPS_SUM = 64
+"""To what the weights of such a filter add up: enough for double rounding to find ties."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +136,7 @@ class _Writer:
         self._places: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._numbers: Iterator[int] = iter(range(1 << 30))
         self._layer_number = 0
-        self._absorbed = _absorbed_pads(layers)
+        self._absorbed = _absorbed_moves(layers)
 
     def content(
         self, layers: Sequence[Layer], inputs: Sequence[Tensor], outputs: Sequence[Tensor]
@@ -185,6 +192,13 @@ class _Writer:
             source = self._read(layer.inputs[0])
             place = graph.pad(source, layer.sizes, layer.value, self._fresh(), shape)
             self._keep(layer, place)
+        elif isinstance(layer, Interleaving):
+            self._keep(layer, self._spread(layer))
+        elif isinstance(layer, Repetition):
+            source = self._read(layer.inputs[0])
+            self._keep(layer, graph.repeat(source, layer.factor, self._fresh(), shape))
+        elif isinstance(layer, Doubling):
+            self._keep(layer, self._doubled(layer))
         elif isinstance(layer, Slicing):
             begin = (0, *stored_shape(layer.begin))
             place = graph.crop(self._read(layer.inputs[0]), begin, shape, self._fresh())
@@ -208,27 +222,34 @@ class _Writer:
         graph = self._graph
         scaling = scaling_of(layer)
         assert not isinstance(scaling, str)  # by a rule
-        source, pad = layer.inputs[0], layer.pad
+        source = layer.inputs[0]
         zero_point = zero_points_of(layer.requant)[0]
         bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
         absorbed = self._absorbed_by(layer)
         if absorbed is not None:
-            source, pad = absorbed.inputs[0], absorbed.sizes
+            source = absorbed.inputs[0]
             bias = _bias_around(layer, absorbed.value)
             zero_point = absorbed.value
+        bias = bias.astype(np.int32)
         maps = (1, layer.oy, layer.ox, layer.K)
-        place, pad = self._fitted(layer, source, pad)
         weight = np.moveaxis(layer.weight, 1, 3)  # [K, fy, fx, C / groups]
-        depthwise = isinstance(layer, Convolution) and layer.groups > 1
-        if depthwise:
-            each = layer.K // layer.C
-            taps = layer.weight.reshape(layer.C, each, layer.fy, layer.fx)
-            weight = np.transpose(taps, (2, 3, 0, 1))
-
-        sums = graph.convolution(
-            place, weight, bias.astype(np.int32), self._fresh(), maps, depthwise=depthwise, pad=pad,
-            stride=layer.stride, dilation=layer.dilation, zero_point=zero_point,
-        )  # fmt: skip
+        if isinstance(absorbed, Interleaving):
+            sums = graph.transposed(
+                self._read(source), weight[:, ::-1, ::-1], bias, self._fresh(), maps,
+                before=_before(layer, absorbed), stride=absorbed.distance, zero_point=zero_point,
+            )  # fmt: skip
+        else:
+            pad = layer.pad if absorbed is None else absorbed.sizes
+            place, pad = self._fitted(layer, source, pad)
+            depthwise = isinstance(layer, Convolution) and layer.groups > 1
+            if depthwise:
+                each = layer.K // layer.C
+                taps = layer.weight.reshape(layer.C, each, layer.fy, layer.fx)
+                weight = np.transpose(taps, (2, 3, 0, 1))
+            sums = graph.convolution(
+                place, weight, bias, self._fresh(), maps, depthwise=depthwise, pad=pad,
+                stride=layer.stride, dilation=layer.dilation, zero_point=zero_point,
+            )  # fmt: skip
         if isinstance(scaling, Fractions):
             found = self._of_fractions(layer, sums, scaling, maps)
         else:
@@ -236,6 +257,56 @@ class _Writer:
         found = self._clipped(layer, found, maps)
         shape = _shape(layer.output)
         return found if shape == maps else graph.reshape(found, self._fresh(), shape)
+
+    def _spread(self, layer: Interleaving) -> str:
+        """Return a map with elements spread over it: each is padded by those behind it."""
+        graph, (rows, columns, channels) = self._graph, _map(layer.inputs[0])
+        (above, before), (dy, dx) = layer.start, layer.distance
+        place = self._of_shape(layer.inputs[0].name, (1, rows * columns, 1, channels))
+        wide = (1, rows * columns, dx, channels)
+        place = graph.pad(place, (0, 0, 0, dx - 1), layer.value, self._fresh(), wide)
+        row = columns * dx * channels
+        place = graph.reshape(place, self._fresh(), (1, rows, 1, row))
+        high = (1, rows, dy, row)
+        place = graph.pad(place, (0, 0, 0, dy - 1), layer.value, self._fresh(), high)
+        sizes = [rows * dy, columns * dx]
+        place = graph.reshape(place, self._fresh(), (1, *sizes, channels))
+        behind = layer.oy - above - sizes[0], layer.ox - before - sizes[1]
+        if min(behind) < 0:
+            sizes = [size + min(more, 0) for size, more in zip(sizes, behind, strict=True)]
+            place = graph.crop(place, (0, 0, 0, 0), (1, *sizes, channels), self._fresh())
+        below, after = (max(more, 0) for more in behind)
+        pad = (above, before, below, after)
+        return graph.pad(place, pad, layer.value, self._fresh(), _shape(layer.output))
+
+    def _doubled(self, layer: Doubling) -> str:
+        """Return a map of twice the size: repeated, with more of its ends, and filtered."""
+        graph, channels = self._graph, layer.C
+        before, (rows, columns) = int(layer.centred), (layer.iy, layer.ix)
+        place = self._read(layer.inputs[0])
+        for axis in (1, 2):
+            sizes = [1, rows, columns, channels]
+            last = [0, 0, 0, 0]
+            last[axis] = sizes[axis] - 1
+            end = [size if n != axis else 1 for n, size in enumerate(sizes)]
+            parts = [place, graph.crop(place, last, end, self._fresh())]
+            if before:
+                parts.insert(0, graph.crop(place, (0, 0, 0, 0), end, self._fresh()))
+            sizes[axis] += 1 + before
+            place = graph.concat(parts, axis, self._fresh(), sizes)
+            rows, columns = sizes[1:3]
+        place = graph.repeat(place, 2, self._fresh(), (1, 2 * rows, 2 * columns, channels))
+        taps = np.multiply.outer(_TAPS[layer.centred], _TAPS[layer.centred])
+        weight = (taps * (_TAPS_SUM // taps.sum())).astype(np.int8)
+        sizes = [layer.oy + len(taps) - 1, layer.ox + len(taps) - 1]
+        place = graph.crop(place, (0, before, before, 0), (1, *sizes, channels), self._fresh())
+        sums = graph.convolution(
+            place, np.tile(weight[:, :, None, None], (1, 1, channels, 1)),
+            np.zeros(channels, np.int32), self._fresh(), _shape(layer.output), depthwise=True,
+            pad=(0, 0, 0, 0), stride=(1, 1), dilation=(1, 1), zero_point=0,
+        )  # fmt: skip
+        bits = _UNIT_BITS + _TAPS_SUM.bit_length() - 1
+        return self._narrowed(sums, Scaling((_UNIT,), (bits,), "double"), 0, _shape(layer.output))
 
     def _narrowed(self, sums: str, scaling: Scaling, zero: int, shape: tuple[int, ...]) -> str:
         """Return sums as bytes."""
@@ -325,37 +396,47 @@ class _Writer:
         kept = max(bottom - unread_rows, 0), max(right - unread_columns, 0)
         return place, (top, left, *kept)
 
-    def _absorbed_by(self, layer: Weighted) -> Padding | None:
+    def _absorbed_by(self, layer: Weighted) -> Padding | Interleaving | None:
         return next(
             (
-                pad
-                for pad in self._layers
-                if isinstance(pad, Padding)
-                and pad.name in self._absorbed
-                and pad.output.name == layer.inputs[0].name
+                move
+                for move in self._layers
+                if isinstance(move, Padding | Interleaving)
+                and move.name in self._absorbed
+                and move.output.name == layer.inputs[0].name
             ),
             None,
         )
 
 
-def _absorbed_pads(layers: Sequence[Layer]) -> set[str]:
-    """Return the paddings that the convolutions behind them take for their own."""
+def _absorbed_moves(layers: Sequence[Layer]) -> set[str]:
+    """Return the paddings and interleavings that convolutions behind them take for their own."""
     found = set()
-    for pad in layers:
-        if not isinstance(pad, Padding):
+    for move in layers:
+        if not isinstance(move, Padding | Interleaving):
             continue
-        readers = [each for each in layers if pad.output.name in {t.name for t in each.inputs}]
-        if readers and all(_takes(reader, pad) for reader in readers):
-            found.add(pad.name)
+        readers = [each for each in layers if move.output.name in {t.name for t in each.inputs}]
+        if readers and all(_takes(reader, move) for reader in readers):
+            found.add(move.name)
     return found
 
 
-def _takes(layer: Layer, pad: Padding) -> bool:
-    """Whether a convolution may pad its input itself."""
+def _takes(layer: Layer, move: Padding | Interleaving) -> bool:
+    """Whether a convolution may pad its input itself, or be a transposed one."""
     if not isinstance(layer, Convolution) or any(layer.pad):
         return False
-    bias = _bias_around(layer, pad.value)
+    if isinstance(move, Interleaving):
+        alike = layer.groups == 1 and layer.stride == layer.dilation == (1, 1)
+        # Others make Vela refuse the network, or place products wrongly.
+        if not alike or move.distance != (2, 2) or max(_before(layer, move)) > 0:
+            return False
+    bias = _bias_around(layer, move.value)
     return bool(np.array_equal(bias, bias.astype(np.int32)))
+
+
+def _before(layer: Weighted, move: Interleaving) -> tuple[int, int]:
+    """Return where the first element's first product goes: row and column of the sums."""
+    return move.start[0] - layer.fy + 1, move.start[1] - layer.fx + 1
 
 
 def _bias_around(layer: Weighted, zero_point: int) -> Array:

@@ -12,11 +12,14 @@ from byoc_dory.layers import (
     Concatenation,
     Convolution,
     Dense,
+    Doubling,
+    Interleaving,
     Layer,
     MulShift,
     OnnxRequant,
     Padding,
     Pool,
+    Repetition,
     Requant,
     Reshaping,
     Rows,
@@ -24,6 +27,7 @@ from byoc_dory.layers import (
     Slicing,
     TfliteRequant,
     TorchRequant,
+    doubling_weights,
 )
 from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
 
@@ -124,6 +128,14 @@ def compute(layer: Layer, inputs: Sequence[Array]) -> Array:
         top, left, bottom, right = layer.sizes
         sides = ((top, bottom), (left, right), (0, 0))
         return np.pad(inputs[0], sides, constant_values=layer.value)
+    if isinstance(layer, Repetition):
+        return inputs[0].repeat(layer.factor, 0).repeat(layer.factor, 1)
+    if isinstance(layer, Doubling):
+        rows, columns = (doubling_weights(size, layer.centred) for size in (layer.iy, layer.ix))
+        sums = np.einsum("ay,bx,yxc->abc", rows, columns, inputs[0].astype(np.int64))
+        return (np.sign(sums) * ((np.abs(sums) + 8) >> 4)).astype(np.int8)
+    if isinstance(layer, Interleaving):
+        return _spread(layer, inputs[0])
     if isinstance(layer, Slicing):
         sizes = zip(stored_shape(layer.begin), stored_shape(layer.output.shape), strict=True)
         return inputs[0][tuple(slice(first, first + count) for first, count in sizes)]
@@ -191,6 +203,14 @@ def _convolved(layer: Convolution, x: Array) -> Array:
             sums[..., outputs] += part @ weight[outputs, :, i, j].T
     found = sums.astype(np.int64)  # exact: far below 2**53
     return found if layer.bias is None else found + layer.bias
+
+
+def _spread(layer: Interleaving, x: Array) -> Array:
+    out = np.full((layer.oy, layer.ox, layer.K), layer.value, np.int8)
+    part = out[layer.start[0] :: layer.distance[0], layer.start[1] :: layer.distance[1]]
+    rows, columns = (min(sizes) for sizes in zip(part.shape[:2], x.shape[:2], strict=True))
+    part[:rows, :columns] = x[:rows, :columns]
+    return out
 
 
 def _pooled(layer: Pool, x: Array) -> Array:

@@ -14,9 +14,12 @@ from byoc_dory.layers import (
     Concatenation,
     Convolution,
     Dense,
+    Doubling,
+    Interleaving,
     Layer,
     Padding,
     Pool,
+    Repetition,
     Reshaping,
     Rows,
     Slicing,
@@ -39,11 +42,13 @@ LARGEST_WEIGHT_SUM = 127 * (1 << 16)
 LARGEST_POOL = 256
 LARGEST_POOL_PRODUCT = 256 * 256
 LONGEST_SOFTMAX = 4095
-_MOVES = Concatenation | Padding | Reshaping | Slicing
+FACTORS = (2, 4, 8)
+"""How often a map's rows and columns may be repeated."""
+_MOVES = Concatenation | Interleaving | Padding | Repetition | Reshaping | Slicing
 
 
 def operator_is_known(soc: Soc, core: Any, layer: Layer) -> Verdict:
-    """It computes a convolution, dense layer, sum, pool, table or softmax, or moves elements."""
+    """It is a convolution, dense layer, sum, pool, table, softmax, interpolation or move."""
     if isinstance(layer, Rows):
         if isinstance(layer.function, TableMap | FixedPointSoftmax):
             return ACCEPTED
@@ -54,7 +59,9 @@ def operator_is_known(soc: Soc, core: Any, layer: Layer) -> Verdict:
         return Refused(f"there are {layer.groups} groups of {layer.C // layer.groups} channels")
     if isinstance(layer, Add) and len(layer.inputs) != 2:
         return Refused(f"the sum has {len(layer.inputs)} operands")
-    if isinstance(layer, Convolution | Dense | Add | Pool | _MOVES):
+    if isinstance(layer, Repetition) and layer.factor not in FACTORS:
+        return Refused(f"rows and columns are repeated {layer.factor} times, not 2, 4 or 8")
+    if isinstance(layer, Convolution | Dense | Add | Pool | Doubling | _MOVES):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
@@ -68,6 +75,10 @@ def tensors_fit(soc: Soc, core: Any, layer: Layer) -> Verdict:
         return Refused(f"the bias is {layer.bias.dtype}")
     if isinstance(layer, Reshaping):
         return ACCEPTED
+    if isinstance(layer, Interleaving):
+        spread = max(layer.ix * layer.distance[1] * layer.C, layer.iy * layer.ix)
+        if spread > LARGEST_DIMENSION:
+            return Refused(f"spreading takes a dimension of {spread}")
     for tensor in (*layer.inputs, layer.output):
         if max(tensor.shape) > LARGEST_DIMENSION:
             return Refused(f"tensor '{tensor.name}' has a dimension of {max(tensor.shape)}")

@@ -24,9 +24,10 @@ _ROUNDINGS = {"single": 1, "double": 3}
 _PROPAGATE_NAN = 1
 
 # Operators, which are also the numbers of their attributes in the union.
-_AVG_POOL2D, _CONV2D, _DEPTHWISE_CONV2D, _MAX_POOL2D, _CLAMP, _ADD = 2, 3, 5, 8, 11, 15
-_TABLE, _CONCAT, _PAD, _RESHAPE, _SLICE, _RESCALE = 31, 55, 56, 57, 59, 66
-_CONST, _CONST_SHAPE = 67, 75
+_AVG_POOL2D, _CONV2D, _DEPTHWISE_CONV2D, _MAX_POOL2D, _TRANSPOSE_CONV2D = 2, 3, 5, 8, 10
+_CLAMP, _ADD, _TABLE, _CONCAT, _PAD, _RESHAPE, _SLICE = 11, 15, 31, 55, 56, 57, 59
+_RESIZE, _RESCALE, _CONST, _CONST_SHAPE = 64, 66, 67, 75
+_NEAREST = 1
 
 _Field: TypeAlias = tuple[str, Any]
 """Kind and value of a table's field."""
@@ -141,6 +142,52 @@ class TosaGraph:
         self._operators.append(_Operator(code, inputs, (result,), fields))
         return self._tensor(result, shape, "int32")
 
+    def transposed(
+        self,
+        source: str,
+        weight: Array,
+        bias: Array,
+        result: str,
+        shape: Sequence[int],
+        *,
+        before: tuple[int, int],
+        stride: tuple[int, int],
+        zero_point: int,
+    ) -> str:
+        """Add a transposed convolution with constant weights, to int32.
+
+        Args:
+            source: name of the input, int8 ``[1, y, x, C]``.
+            weight: int8 ``[K, fy, fx, C]``.
+            bias: int32 ``[K]``.
+            result: name of the sums.
+            shape: their shape, ``[1, y, x, K]``.
+            before: row and column of the sums that the first element's first product goes to.
+            stride: distance (y, x) between the products of neighbours.
+            zero_point: of the input.
+        """
+        sizes = next(tensor.shape for tensor in self._tensors if tensor.name == source)[1:3]
+        top, left = before
+        bottom, right = (
+            shape[1 + n] - (sizes[n] - 1) * stride[n] - before[n] - weight.shape[1 + n]
+            for n in range(2)
+        )
+        inputs = (
+            source,
+            self.constant(weight),
+            self.constant(bias),
+            self._zero_point(zero_point, "int8"),
+            self._zero_point(0, "int8"),
+        )
+        fields = (
+            ("int32s", (top, bottom, left, right)),
+            ("int32s", stride),
+            ("bool", False),
+            ("uint32", _TYPES["int32"]),
+        )
+        self._operators.append(_Operator(_TRANSPOSE_CONV2D, inputs, (result,), fields))
+        return self._tensor(result, shape, "int32")
+
     def rescale(
         self,
         source: str,
@@ -246,6 +293,17 @@ class TosaGraph:
         """Add int8 tensors one behind the other along an axis."""
         fields = (("int32", axis),)
         self._operators.append(_Operator(_CONCAT, tuple(sources), (result,), fields))
+        return self._tensor(result, shape, "int8")
+
+    def repeat(self, source: str, factor: int, result: str, shape: Sequence[int]) -> str:
+        """Add an int8 map with each row and column so many times: a power of two."""
+        sizes = (
+            self._shape((2 * factor, 2, 2 * factor, 2)),
+            self._shape((1 - factor, 1 - factor)),
+            self._shape((factor - 1, factor - 1)),
+        )
+        fields = (("uint32", _NEAREST),)
+        self._operators.append(_Operator(_RESIZE, (source, *sizes), (result,), fields))
         return self._tensor(result, shape, "int8")
 
     def crop(self, source: str, begin: Sequence[int], sizes: Sequence[int], result: str) -> str:

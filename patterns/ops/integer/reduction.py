@@ -11,10 +11,11 @@ from typing import Any, Literal, TypeAlias
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers.layer import Array
-from patterns.op import Range, TensorType, Work, operator, union
+from byoc_dory.layers import Array, Layer, MulShift
+from patterns.op import Operands, Range, TensorType, Work, operator, union
 from patterns.ops.broadcast import PairOp, broadcast, broadcast_load
 from patterns.ops.integer.limits import INT32_MAX, magnitude, wrapping_type
+from patterns.ops.layers import mean_layer
 from patterns.primitive import PrimitiveOp, sizes_of
 
 
@@ -101,6 +102,13 @@ class IntegerMean(IntegerReduction):
                 hint="the rounding of integer means is defined for powers of two",
             )
         return TensorType(self.shape(inputs[0].shape), inputs[0].dtype)
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Layer | None:
+        """See `Op.kept_layer`: sums over axes of a map with its channels first."""
+        shape = inputs[0][1].shape
+        count = self.count(shape)
+        requant = MulShift((1,), (count.bit_length() - 1,), (count // 2,))
+        return mean_layer(name, inputs[0], self._reduced(len(shape)), requant, "NCHW")
 
     def accumulator(self, worst: int) -> str:
         return "int32" if worst <= INT32_MAX else "int64"

@@ -10,10 +10,10 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Array, Concatenation
+from byoc_dory.layers import Array, Concatenation, Repetition
 from patterns.op import Operands, Range, TensorType, Work, operator, union
 from patterns.ops.broadcast import broadcast, broadcast_load, pair
-from patterns.ops.layers import of_stored, stored
+from patterns.ops.layers import map_of, of_stored, stored
 from patterns.ops.moves.base import Move, y_axis
 from patterns.primitive import Argument, Inputs, PrimitiveOp, sizes_of
 from patterns.rows import ROW_AXIS, RowWindow, matching_rows
@@ -223,6 +223,17 @@ class Nearest(Move, PrimitiveOp):
     rows: tuple[int, ...]
     columns: tuple[int, ...]
     layout: str = "NHWC"
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Repetition | None:
+        """See `Op.kept_layer`: rows and columns that are each repeated as often."""
+        source, result = map_of(*inputs[0], self.layout), map_of(name, output, self.layout)
+        if source is None or result is None:
+            return None
+        factor, (_, *sizes) = len(self.rows) // source.shape[1], source.shape
+        for size, places in zip(sizes, (self.rows, self.columns), strict=True):
+            if places != tuple(at // factor for at in range(size * factor)):
+                return None
+        return Repetition(name=name, inputs=(source,), output=result, factor=factor)
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         source, y = inputs[0].shape, y_axis(self.layout)

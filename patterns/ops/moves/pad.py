@@ -15,7 +15,7 @@ from tvm import te, tirx
 from tvm.relax import op as R
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Padding
+from byoc_dory.layers import Interleaving, Padding
 from patterns.op import Operands, TensorType, operator
 from patterns.ops.layers import map_of
 from patterns.ops.moves.base import Filling, y_axis
@@ -149,6 +149,15 @@ class Interleave(Filling, PrimitiveOp):
     start: tuple[int, int]
     strides: tuple[int, int]
     layout: str = "NHWC"
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Interleaving | None:
+        source, result = map_of(*inputs[0], self.layout), map_of(name, output, self.layout)
+        if source is None or result is None:
+            return None
+        return Interleaving(
+            name=name, inputs=(source,), output=result, value=self.value, start=self.start,
+            distance=self.strides,
+        )  # fmt: skip
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         source, y = inputs[0].shape, y_axis(self.layout)

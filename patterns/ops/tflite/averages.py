@@ -12,9 +12,9 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers import Array
+from byoc_dory.layers import Array, Doubling, TfliteRequant, doubling_weights
 from patterns.op import INT8, Op, Operands, Range, Scale, TensorType, Work, operator, union
-from patterns.ops.layers import pool_layer
+from patterns.ops.layers import map_of, mean_layer, pool_layer
 from patterns.ops.moves.base import y_axis
 from patterns.ops.requantize import (
     fixed_point,
@@ -28,7 +28,7 @@ from patterns.primitive import PrimitiveOp, sizes_of
 from patterns.rows import RowWindow, has_rows
 
 if TYPE_CHECKING:
-    from byoc_dory.layers import Layout, Pool
+    from byoc_dory.layers import Layer, Layout, Pool
 
 
 @operator
@@ -248,6 +248,13 @@ class TfliteMean(PrimitiveOp):
 
         return te.compute(sums.shape, element, name="mean")
 
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Layer | None:
+        """See `Op.kept_layer`: sums over axes, as a product with ones."""
+        requant = TfliteRequant(
+            (self.multiplier,), (self.shift,), self.zero_points[1], self.zero_points[:1]
+        )
+        return mean_layer(name, inputs[0], self.axes, requant)
+
     def _sums(self, source: te.Tensor) -> te.Tensor:
         """Return int32 sums over the axes."""
         shape = sizes_of(source)
@@ -312,6 +319,25 @@ class TfliteBilinear(PrimitiveOp):
             raise UnsupportedError("weights whose sums exceed int32")
         return TensorType((shape[0], self.rows.shape[1], self.columns.shape[1], shape[3]))
 
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Doubling | None:
+        """See `Op.kept_layer`: a map of twice the size, in either mode."""
+        source, result = map_of(*inputs[0], "NHWC"), map_of(name, output, "NHWC")
+        if source is None or result is None:
+            return None
+        axes = [
+            _matrix(*each, size)
+            for each, size in zip(
+                ((self.rows, self.row_weights), (self.columns, self.column_weights)),
+                source.shape[1:],
+                strict=True,
+            )
+        ]
+        for centred in (True, False):
+            doubled = (doubling_weights(size, centred) << 8 for size in source.shape[1:])
+            if all(map(np.array_equal, axes, doubled)):
+                return Doubling(name=name, inputs=(source,), output=result, centred=centred)
+        return None
+
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`: that of the input, because weights sum to 1."""
         return union(inputs)
@@ -337,3 +363,11 @@ class TfliteBilinear(PrimitiveOp):
             return tirx.Cast("int8", short_rounding_right_shift(sums(*index), _BITS))
 
         return te.compute(shape, element, name="bilinear")
+
+
+def _matrix(places: Array, weights: Array, size: int) -> Array:
+    """Return the weights ``[2, n]`` of elements at places as ``[n, size]``."""
+    found = np.zeros((places.shape[1], size), np.int64)
+    for source, weight in zip(places, weights, strict=True):
+        found[np.arange(len(source)), source] += weight
+    return found
