@@ -17,7 +17,7 @@ from byoc_dory.memory.arena import written_over
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.ethos_u import vela
 from byoc_dory.verdict import CPU
-from htvm.errors import TargetError, TilingError
+from htvm.errors import LimitError, TargetError, TilingError
 from htvm.inputs import seeded_inputs
 from htvm.module import Module
 from tests.frontend.flatfile import INT32, Graph, Op, Tensor, small_network
@@ -155,6 +155,35 @@ def test_a_layer_on_which_vela_ends_itself_runs_on_the_cpu(
     assert on_cpu(module) == ["add_0", "softmax_0"]
     assert reason(module, "softmax_0") == "Vela ends itself by SIGSEGV"
     assert_equal_to_reference(module)
+    vela.clear()
+
+
+@pytest.mark.parametrize(
+    ("does", "limit", "said"),
+    [
+        ("import time; time.sleep(60)", "seconds", "ended after 0.2 s"),
+        ("import os; os.kill(os.getpid(), 9)", "memory_bytes", "lacked memory"),
+        ("raise MemoryError", "memory_bytes", "lacked memory"),
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGXCPU)",
+            "cpu_seconds",
+            "processor time",
+        ),
+    ],
+)
+def test_what_vela_takes_is_limited(
+    does: str, limit: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error, not a layer on the CPU: another machine would place it otherwise."""
+    core = tmp_path / "core.py"
+    core.write_text(does)
+    monkeypatch.setattr(vela, "regor", SimpleNamespace(__file__=str(core)))
+    if limit == "seconds":
+        monkeypatch.setattr(vela, "TIME_LIMIT_S", 0.2)
+    vela.clear()
+    with pytest.raises(LimitError, match=said) as caught:
+        built(small_network(seed=3), tmp_path)
+    assert caught.value.limit == limit
     vela.clear()
 
 

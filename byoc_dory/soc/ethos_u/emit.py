@@ -43,6 +43,7 @@ class EthosUEmitter:
         """Return a kernel for each of Vela's programs, and the region's plan.
 
         Raises:
+            LimitError: Vela takes too long, or too much memory.
             TargetError: Vela is not installed, or refuses a network.
             TilingError: the memory between layers exceeds what may be used of it.
         """

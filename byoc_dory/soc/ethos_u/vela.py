@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
-from byoc_dory.errors import TargetError
+from byoc_dory.errors import LimitError, TargetError
 from byoc_dory.soc.ethos_u import regor
 from byoc_dory.soc.ethos_u.lower import Network
 
@@ -27,6 +27,11 @@ VERSION = "5.2.0"
 
 EXTRA = "ethos-u"
 _DISTRIBUTION = "ethos-u-vela"
+
+TIME_LIMIT_S = 600
+"""Seconds after which a process of Vela is ended; the largest networks tried took less than one."""
+
+_NO_MEMORY = ("std::bad_alloc", "MemoryError", "Cannot allocate memory", "failed to map segment")
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,7 @@ def compiled(network: Network, settings: Settings) -> Compiled:
 
     Raises:
         TargetError: Vela is not installed.
+        LimitError: it takes too long, or is ended for the memory that it takes.
         VelaError: it makes no program of the network.
     """
     return _compiled(network.format, network.content, settings, network.layers[-1].name)
@@ -160,12 +166,18 @@ def _compiled(format_: str, content: bytes, settings: Settings, last: str) -> Co
         "system": _system(settings),
         "options": _options(settings),
     }
-    done = subprocess.run(
-        [sys.executable, regor.__file__],
-        input=json.dumps(request).encode() + b"\n" + content,
-        capture_output=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, regor.__file__],
+            input=json.dumps(request).encode() + b"\n" + content,
+            capture_output=True,
+            timeout=TIME_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        what = f"Vela was ended after {TIME_LIMIT_S} s"
+        raise LimitError(what, where=f"layer '{last}'", hint=_HINT, limit="seconds") from None
+    _refuse_exceeded(done, last)
     if done.returncode > 0:
         said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise TargetError(
@@ -195,9 +207,27 @@ def _compiled(format_: str, content: bytes, settings: Settings, last: str) -> Co
     )
 
 
+_HINT = "leave the layer to the CPU: give a policy that places it there"
+
+
 def _failure(what: str, last: str) -> VelaError:
-    hint = "leave the layer to the CPU: give a policy that places it there"
-    return VelaError(what, where=f"layer '{last}'", hint=hint)
+    return VelaError(what, where=f"layer '{last}'", hint=_HINT)
+
+
+def _refuse_exceeded(done: subprocess.CompletedProcess[bytes], last: str) -> None:
+    """Refuse a process that ended for what it took, which says nothing of the network itself.
+
+    Where memory runs out, the kernel kills a process, or what it asks for is not granted.
+    """
+    said = done.stderr.decode(errors="replace")
+    ended = _signal_name(-done.returncode) if done.returncode < 0 else ""
+    if ended == "SIGXCPU":
+        what, limit = "Vela was ended: it came to the limit of processor time", "cpu_seconds"
+    elif ended == "SIGKILL" or (done.returncode and any(text in said for text in _NO_MEMORY)):
+        what, limit = "Vela was ended: it lacked memory", "memory_bytes"
+    else:
+        return
+    raise LimitError(what, where=f"layer '{last}'", hint=_HINT, limit=limit)
 
 
 def _signal_name(number: int) -> str:
