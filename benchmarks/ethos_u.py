@@ -118,7 +118,7 @@ def _programs(compiled: Compiled) -> Iterator[vela.Compiled]:
     settings = core.settings(compiled.target.soc, compiled.options.tiling)
     for region in compiled.partition.regions.values():
         for network in networks(region.layers, [tensor.name for tensor in region.outputs]):
-            yield vela.compiled(network, settings)
+            yield vela.compiled_thriftily(network, settings)
 
 
 def _expected(module: htvm.Module, source: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:

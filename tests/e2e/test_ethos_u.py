@@ -16,6 +16,7 @@ import htvm
 from byoc_dory.memory.arena import written_over
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.ethos_u import vela
+from byoc_dory.soc.ethos_u.lower import networks
 from byoc_dory.verdict import CPU
 from htvm.errors import LimitError, TargetError, TilingError
 from htvm.inputs import seeded_inputs
@@ -185,6 +186,19 @@ def test_what_vela_takes_is_limited(
         built(small_network(seed=3), tmp_path)
     assert caught.value.limit == limit
     vela.clear()
+
+
+def test_memory_between_layers_is_as_small_as_costs_no_cycles() -> None:
+    compiled = htvm.build("zoo:mobilenet_v1", target="ethos_u55:macs=128", platform="host").compiled
+    (core,) = compiled.target.accelerators
+    settings = core.settings(compiled.target.soc, TilingOptions())  # type: ignore[attr-defined]
+    (region,) = compiled.partition.regions.values()
+    results = [tensor.name for tensor in region.outputs]
+    network = max(networks(region.layers, results), key=lambda each: len(each.layers))
+    usual, found = vela.compiled(network, settings), vela.compiled_thriftily(network, settings)
+    assert found.cycles <= usual.cycles
+    assert found.scratch < 0.9 * usual.scratch
+    assert compiled.program.plan.peak < usual.scratch
 
 
 def parts_and_whole(axis: int, begin: tuple[int, ...], sizes: tuple[int, ...]) -> Graph:

@@ -12,7 +12,7 @@ from byoc_dory.region import Region
 from byoc_dory.soc.ethos_u.device import Device
 from byoc_dory.soc.ethos_u.lower import networks
 from byoc_dory.soc.ethos_u.model import run
-from byoc_dory.soc.ethos_u.vela import Settings, VelaError, compiled
+from byoc_dory.soc.ethos_u.vela import Settings, VelaError, compiled_thriftily
 
 _SEED = 2023
 
@@ -60,7 +60,7 @@ class ProgramCheck:
         there = dict(known)
         for network in networks(layers, outputs):
             try:
-                made = compiled(network, self._settings)
+                made = compiled_thriftily(network, self._settings)
             except VelaError as error:
                 return error.what
             inputs = [there[tensor.name] for tensor in network.inputs]

@@ -17,7 +17,7 @@ from byoc_dory.region import Buffer, Constant, Kernel, Region, RegionKernels
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.ethos_u.core import EthosUCore
 from byoc_dory.soc.ethos_u.lower import Network, networks
-from byoc_dory.soc.ethos_u.vela import Compiled, compiled
+from byoc_dory.soc.ethos_u.vela import Compiled, compiled, compiled_thriftily
 from byoc_dory.tiling.problem import solution_of
 
 NO_DRIVER, FAILED, MISALIGNED, FOREIGN = 0x4E01, 0x4E02, 0x4E03, 0x4E04
@@ -54,7 +54,7 @@ class EthosUEmitter:
         peak = cycles = fast = 0
         fast_name = ""
         for network in networks(region.layers, results):
-            made = compiled(network, settings)
+            made = compiled_thriftily(network, settings)
             if made.scratch > limit:
                 raise self._too_small(region, network, options, made.scratch, limit)
             if made.fast > settings.memories.fast:
