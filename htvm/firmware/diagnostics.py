@@ -10,6 +10,7 @@ from byoc_dory.errors import TargetError, ToolchainError
 COMPILER_HINT = "see all it said with -vv, and whether python -m ziglang version works"
 
 _LONGEST_LINE = 300
+_ERRORS = 3  # that are quoted
 
 # As clang and GCC print it: file, line, what was required (clang), what the assertion says.
 _FAILED = re.compile(
@@ -59,11 +60,11 @@ def compile_error(text: str, code: int, where: str, cache: str) -> CompileError:
     return failure
 
 
-def _first_errors(text: str, count: int = 3) -> str:
+def _first_errors(text: str) -> str:
     printable = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     lines = [line.strip()[:_LONGEST_LINE] for line in printable.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
-    return " | ".join((errors or lines)[:count])
+    return " | ".join((errors or lines)[:_ERRORS])
 
 
 def _ended(code: int) -> str:

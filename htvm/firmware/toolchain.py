@@ -11,7 +11,6 @@ import logging
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -28,7 +27,7 @@ from htvm.firmware.diagnostics import (
     refused_number,
 )
 from htvm.firmware.sealed import is_sealed, seal, write_atomically
-from htvm.processes import refuse_exceeded
+from htvm.processes import run
 
 _log = logging.getLogger(__name__)
 
@@ -307,35 +306,21 @@ class Compiler:
 
 def _call(line: list[str], environment: dict[str, str], timeout_s: float, where: str) -> None:
     _log.debug("%s", " ".join(line))
-    try:
-        process = subprocess.run(
-            line,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-            check=False,
-        )
-    except OSError as error:
-        raise ToolchainError(
-            f"no C compiler: {line[0]!r} cannot be started: {error.strerror}",
-            where=where,
-            hint="pip install ziglang",
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise ToolchainError(
-            f"the C compiler did not answer within {timeout_s:g} s",
-            where=where,
-            hint="check that the cache folder's disk is writable and not full",
-        ) from error
-    refuse_exceeded(process.returncode, "the C compiler")
-    if process.returncode != 0:
-        text = process.stderr + process.stdout
+    ended = run(
+        line,
+        f"the C compiler {line[0]!r}",
+        ToolchainError,
+        where,
+        hint="pip install ziglang",
+        seconds=timeout_s,
+        slow_hint="check that the cache folder's disk is writable and not full",
+        environment=environment,
+    )
+    if ended.code != 0:
+        text = ended.said + ended.printed
         _log.debug("%s", text)
         raise refused_number(text) or compile_error(
-            text, process.returncode, where, environment["ZIG_GLOBAL_CACHE_DIR"]
+            text, ended.code, where, environment["ZIG_GLOBAL_CACHE_DIR"]
         )
 
 
@@ -366,17 +351,9 @@ def _version(command: tuple[str, ...]) -> str:
             return version("ziglang")
         except PackageNotFoundError:  # a folder on the path, no distribution
             pass
-    try:
-        process = subprocess.run(
-            [*command, "--version"], capture_output=True, text=True, timeout=60, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainError(
-            f"no C compiler: {command[0]!r} cannot be started",
-            where=" ".join(command),
-            hint=COMPILER_HINT,
-        ) from error
-    return process.stdout
+    line, what = [*command, "--version"], f"the C compiler {command[0]!r}"
+    ended = run(line, what, ToolchainError, " ".join(command), hint=COMPILER_HINT, seconds=60)
+    return ended.printed
 
 
 def _zig() -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 import shutil
-import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from byoc_dory.errors import TargetError, ToolchainError
 from htvm.firmware.arm import arm_flags
 from htvm.firmware.isa import rv32_flags, vector_flags
 from htvm.firmware.toolchain import Compiler
+from htvm.processes import run
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
@@ -110,18 +110,10 @@ def _check_vectors(compiler: Compiler, version: re.Match[str] | None, soc: Soc) 
 def _output_of(*line: str) -> str:
     """Return what a program prints, or why it cannot be started."""
     try:
-        process = subprocess.run(
-            line,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    return process.stdout + process.stderr
+        ended = run(line, line[0], ToolchainError, _WHERE, seconds=_SECONDS)
+    except ToolchainError as error:
+        return error.what
+    return ended.printed + ended.said
 
 
 def _is_for(made: Path, machine: str, bits: int) -> bool:

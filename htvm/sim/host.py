@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,12 @@ from typing import Any
 from byoc_dory.errors import SimulationError
 from htvm.firmware.host import HostProgram
 from htvm.firmware.paths import work_folder
-from htvm.processes import refuse_exceeded
+from htvm.processes import run
 
 _log = logging.getLogger(__name__)
 
 # Exit codes of runtime_c/platform/host/htvm_host.h.
 _COMPLAINT = 97
-
-
 _USAGE = 98
 
 
@@ -74,41 +71,29 @@ def run_host(
 def _call(line: list[str], program: HostProgram, timeout_s: float) -> None:
     where = f"program {program.path} on the host platform of {program.soc}"
     _log.debug("%s", " ".join(line))
-    try:
-        process = subprocess.run(
-            line,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-            check=False,
-        )
-    except OSError as error:
-        raise SimulationError(
-            f"the program cannot be started: {error.strerror}", where=where, hint="build it again"
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise SimulationError(
-            f"the program did not end within {timeout_s:g} s",
-            where=where,
-            hint="allow more time, or look for a device that never becomes idle",
-        ) from error
-    refuse_exceeded(process.returncode, "the program")
-    if process.returncode == 0:
+    ended = run(
+        line,
+        "the program",
+        SimulationError,
+        where,
+        hint="build it again",
+        seconds=timeout_s,
+        slow_hint="allow more time, or look for a device that never becomes idle",
+    )
+    if ended.code == 0:
         return
-    said = process.stderr.strip()
-    if process.returncode == _COMPLAINT:
+    said = ended.said.strip()
+    if ended.code == _COMPLAINT:
         raise SimulationError(said or "a device complained", where=where)
-    if process.returncode == _USAGE:
+    if ended.code == _USAGE:
         raise SimulationError(said, where=where, hint="give each input and output its exact size")
-    if process.returncode < 0:
+    if ended.code < 0:
         try:
-            what = signal.Signals(-process.returncode).name
+            what = signal.Signals(-ended.code).name
         except ValueError:
-            what = f"signal {-process.returncode}"
+            what = f"signal {-ended.code}"
         raise SimulationError(f"the program crashed ({what}) {said}".strip(), where=where)
-    message = f"the program returned {process.returncode}"
+    message = f"the program returned {ended.code}"
     raise SimulationError(f"{message}: {said}" if said else message, where=where)
 
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from byoc_dory.errors import HtvmError, SimulationError
 from htvm.firmware.machine import BARE, Machine, SocModel
 from htvm.firmware.paths import runtime_c, work_folder
 from htvm.firmware.toolchain import Compiler
-from htvm.processes import refuse_exceeded
+from htvm.processes import run
 from htvm.sim.look import Look, Seen
 
 MAX_CYCLES = 20_000_000_000
@@ -187,28 +186,21 @@ def _poke_options(pokes: Mapping[int, bytes], folder: Path) -> list[str]:
 
 def _run(line: Sequence[str], elf_path: Path, report: Path) -> bytes:
     """Run the simulator; return what the program printed."""
-    try:
-        process = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    except OSError as error:
-        raise SimulationError(
-            f"the simulator cannot be started: {error.strerror}",
-            where=line[0],
-            hint="remove that file; it will be built again",
-        ) from error
-    refuse_exceeded(process.returncode, "the simulator")
-    if process.returncode == 0:
-        return process.stdout
-    if process.returncode == _TRAPPED and report.is_file():
+    hint = "remove that file; it will be built again"
+    ended = run(line, "the simulator", SimulationError, line[0], hint=hint)
+    if ended.code == 0:
+        return ended.output
+    if ended.code == _TRAPPED and report.is_file():
         facts = json.loads(report.read_text(encoding="utf-8"))
         trap = TrapError(
             facts["trap"],
             where=f"{elf_path} after {facts['cycles']} cycles",
         )
-        trap.pc, trap.cycles, trap.output = facts["pc"], facts["cycles"], process.stdout
+        trap.pc, trap.cycles, trap.output = facts["pc"], facts["cycles"], ended.output
         raise trap
-    message = process.stderr.decode("utf-8", "replace").strip()
+    message = ended.said.strip()
     raise SimulationError(
-        message.removeprefix("iss: ") or f"the simulator ended with code {process.returncode}",
+        message.removeprefix("iss: ") or f"the simulator ended with code {ended.code}",
         where="" if str(elf_path) in message else str(elf_path),
         hint="is it a statically linked RV32IMC program for this machine?",
     )

@@ -11,15 +11,15 @@ import re
 import shutil
 import signal
 import struct
-import subprocess
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byoc_dory.errors import DependencyError
+from byoc_dory.errors import DependencyError, SimulationError
 from htvm.firmware.paths import runtime_c, work_folder
 from htvm.firmware.vectors import vectors_of
+from htvm.processes import Ended, run
 from htvm.sim.arm_run import MAX_INSTRUCTIONS, PAINT, ArmRun, StepCounts, flash_image
 
 if TYPE_CHECKING:
@@ -64,10 +64,11 @@ def run_qemu_user(
             f"running firmware for RISC-V cores with vectors needs {name}",
             hint="install the package of your system with it: on Debian and Ubuntu, qemu-user",
         )
+    version = run([program, "--version"], name, SimulationError, program).printed
     plugin = compiler.built(
         "user-count.so",
         [runtime_c() / "emulator" / "user_count.c"],
-        flags=(f"-DHTVM_PLUGIN_VERSION={plugin_version(_said(program, '--version'))}",),
+        flags=(f"-DHTVM_PLUGIN_VERSION={plugin_version(version)}",),
         shared=True,
     )
     steps = StepCounts(firmware, entry, kernels)
@@ -80,13 +81,9 @@ def run_qemu_user(
         image.write_bytes(_image(firmware, steps, inputs, int(bits)))
         image.chmod(0o700)
         said = f"ranges={folder}/ranges,notes={folder}/notes,limit={max_instructions}"
-        done = subprocess.run(
-            [program, "-cpu", core, "-plugin", f"{plugin},{said}", str(image)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        _check(firmware, name, done, max_instructions)
+        line = [program, "-cpu", core, "-plugin", f"{plugin},{said}", str(image)]
+        ended = run(line, name, SimulationError, str(firmware.elf))
+        _check(firmware, name, ended, max_instructions)
         notes = np.fromfile(folder / "notes", np.uint64).reshape(-1, 2)
     for address, count in notes.tolist():
         if address in steps.kernels:
@@ -95,7 +92,7 @@ def run_qemu_user(
         for first, end, place in steps.ranges:
             if first <= address < end:
                 steps.note(place, address, count)
-    ram, left = firmware.symbol("__data_start").address, done.stdout
+    ram, left = firmware.symbol("__data_start").address, ended.output
     variables = firmware.symbol("__noinit_end").address - ram
     if len(left) != variables + steps.top - steps.low:
         raise firmware.error(f"the program left {len(left):,} bytes of RAM, not all of it")
@@ -112,35 +109,21 @@ def plugin_version(said: str) -> int:
     return 2 if found is not None and int(found[1]) >= _SECOND_SINCE else 1
 
 
-def _said(*line: str) -> str:
-    done = subprocess.run(
-        line,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    return done.stdout
-
-
-def _check(
-    firmware: ArmFirmware, name: str, done: subprocess.CompletedProcess[bytes], limit: int
-) -> None:
+def _check(firmware: ArmFirmware, name: str, ended: Ended, limit: int) -> None:
     """Raise the error of a process that did not end by itself, or of QEMU."""
-    if done.returncode == 0:
+    if ended.code == 0:
         return
-    said = " ".join(done.stderr.decode("utf-8", "replace").split())[-300:] or "it said nothing"
-    if done.returncode == _TOO_MANY:
+    said = " ".join(ended.said.split())[-300:] or "it said nothing"
+    if ended.code == _TOO_MANY:
         raise firmware.error(f"the program took too many instructions ({limit:,})")
     faults = {
         -signal.SIGILL: "an instruction that the core lacks",
         -signal.SIGSEGV: "an access outside of flash and RAM",
         -signal.SIGBUS: "an access outside of flash and RAM",
     }
-    if done.returncode in faults:
-        raise firmware.error("the program faulted", f"{faults[done.returncode]}; {name}: {said}")
-    raise firmware.error(f"{name} ended with code {done.returncode}: {said}")
+    if ended.code in faults:
+        raise firmware.error("the program faulted", f"{faults[ended.code]}; {name}: {said}")
+    raise firmware.error(f"{name} ended with code {ended.code}: {said}")
 
 
 def _image(

@@ -84,7 +84,7 @@ def test_compiler_that_hangs(source: Path, tmp_path: Path, compiler: Compiler) -
     fake.write_text("#!/bin/sh\nexec sleep 60\n")
     fake.chmod(0o755)
     slow = replace(compiler, host=(str(fake),), timeout_s=0.2)
-    with pytest.raises(ToolchainError, match="did not answer within 0.2 s"):
+    with pytest.raises(ToolchainError, match="did not end within 0.2 s"):
         slow.compile_host([source], tmp_path / "program")
 
 
