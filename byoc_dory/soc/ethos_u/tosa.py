@@ -124,23 +124,9 @@ class TosaGraph:
             zero_point: of the input.
         """
         top, left, bottom, right = pad
-        inputs = (
-            source,
-            self.constant(weight),
-            self.constant(bias),
-            self._zero_point(zero_point, "int8"),
-            self._zero_point(0, "int8"),
-        )
-        fields = (
-            ("int32s", (top, bottom, left, right)),
-            ("int32s", stride),
-            ("int32s", dilation),
-            ("bool", False),
-            ("uint32", _TYPES["int32"]),
-        )
         code = _DEPTHWISE_CONV2D if depthwise else _CONV2D
-        self._operators.append(_Operator(code, inputs, (result,), fields))
-        return self._tensor(result, shape, "int32")
+        places = ((top, bottom, left, right), stride, dilation)
+        return self._sums(code, source, weight, bias, zero_point, places, result, shape)
 
     def transposed(
         self,
@@ -172,6 +158,22 @@ class TosaGraph:
             shape[1 + n] - (sizes[n] - 1) * stride[n] - before[n] - weight.shape[1 + n]
             for n in range(2)
         )
+        places = ((top, bottom, left, right), stride)
+        code = _TRANSPOSE_CONV2D
+        return self._sums(code, source, weight, bias, zero_point, places, result, shape)
+
+    def _sums(
+        self,
+        code: int,
+        source: str,
+        weight: Array,
+        bias: Array,
+        zero_point: int,
+        places: Sequence[tuple[int, ...]],
+        result: str,
+        shape: Sequence[int],
+    ) -> str:
+        """Add products with constant weights, whose first fields are ``places``."""
         inputs = (
             source,
             self.constant(weight),
@@ -179,13 +181,9 @@ class TosaGraph:
             self._zero_point(zero_point, "int8"),
             self._zero_point(0, "int8"),
         )
-        fields = (
-            ("int32s", (top, bottom, left, right)),
-            ("int32s", stride),
-            ("bool", False),
-            ("uint32", _TYPES["int32"]),
-        )
-        self._operators.append(_Operator(_TRANSPOSE_CONV2D, inputs, (result,), fields))
+        local_bound, sums_type = ("bool", False), ("uint32", _TYPES["int32"])
+        fields = (*(("int32s", each) for each in places), local_bound, sums_type)
+        self._operators.append(_Operator(code, inputs, (result,), fields))
         return self._tensor(result, shape, "int32")
 
     def rescale(
