@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from patterns.ops.tflite.softmax import WideSoftmax
 from tests.frontend import single, wide
 from tests.frontend.flatfile import Graph
 from tests.frontend.single import inputs_of
@@ -26,11 +27,12 @@ Cases = Mapping[str, Callable[[Any], Graph]]
 # it does not round as TFLite Micro.
 _REDUCED = ("reduce_max", "reduce_min")
 _WRONG = {("int8", "mirror_pad"), ("int16", "prelu"), ("int8", "sum"), ("int16", "sum")}
-# It rounds these factors to float32 (of softmax, that is a guess): few results differ, by one.
+# It rounds these factors to float32: few results differ, by one.
 _ROUNDED = {
-    ("int16", "relu"), ("int16", "leaky_relu"), ("int16", "softmax"), ("int16", "multiply"),
-    ("int8", "multiply"),
+    ("int16", "relu"), ("int16", "leaky_relu"), ("int16", "multiply"), ("int8", "multiply"),
 }  # fmt: skip
+# Two points of its reciprocals for 16 bits are not TFLite Micro's: some of a row differ, by one.
+_OTHER_POINTS = {160: 1, 294: -1}
 # What it leaves to the CPU.
 _OTHERS = {
     "int8": (
@@ -89,8 +91,9 @@ def outcome(lib: ctypes.CDLL, kind: str, name: str, seed: int, accelerator: str)
     for found, wanted in zip(outputs, reference(graph, inputs), strict=True):
         distance = np.abs(found.view(wanted.dtype).astype(np.int64) - wanted.ravel())
         different = np.count_nonzero(distance)
-        rounded = (kind, name) in _ROUNDED and different <= 3 and distance.max() == 1
-        if different and not rounded:
+        few = (kind, name) in _ROUNDED and different <= 3
+        known = few or (kind, name) == ("int16", "softmax")
+        if different and not (known and distance.max() == 1):
             return f"{name} {seed}: {different} of {wanted.size} elements differ"
     return "equal"
 
@@ -125,6 +128,20 @@ def test_random_layers(lib: ctypes.CDLL, kind: str, name: str) -> None:
     found = outcomes(lib, kind, name, range(4), "ethos-u55-256")
     assert set(found) <= {"equal", "unmapped"}
     assert found["equal"]
+
+
+def test_two_points_of_reciprocals_are_not_tflite_micros(lib: ctypes.CDLL) -> None:
+    """The cause of what `outcome` allows a softmax of 16 bits."""
+    graph = wide.CASES["softmax"](np.random.default_rng(0))
+    constants = bytes(compiled(graph.file(), "ethos-u55-128").read_only.data)
+    points = WideSoftmax.of_scale(1.0).constants()["reciprocal"][:-1].astype(np.int64)
+    differences = []
+    for start in range(0, len(constants) - 4 * len(points) + 1, 16):
+        table = np.frombuffer(constants, "<i2", 2 * len(points), start)[::2]
+        moved = table - points
+        if np.count_nonzero(moved) < 10:
+            differences.append({int(at): int(moved[at]) for at in np.flatnonzero(moved)})
+    assert differences == [_OTHER_POINTS]
 
 
 @pytest.mark.slow
