@@ -114,6 +114,16 @@ def test_emulated_cores_are_compared_by_instructions() -> None:
     assert "speed-up" not in text
 
 
+def test_instructions_are_drawn_where_no_cycles_are_counted() -> None:
+    plain = replace(row("plain", "soc.cpu", None), instructions=9_000)
+    beside = replace(row("soc", "soc", None), instructions=70, accelerator_cycles=1_234)
+    (axes,) = Comparison("net", 10, 10**8, (plain, beside), "plain").plot_latency().axes
+    assert [patch.get_width() for patch in axes.patches] == [9_000, 70]
+    written = [said.get_text() for said in axes.texts]
+    assert "9,000" in written and "70, and 1,234 cycles of accelerators" in written
+    assert axes.get_xlabel().startswith("instructions")
+
+
 def test_a_reason_for_being_faster_is_given_only_where_ours_is() -> None:
     place, beside = resolve("diana"), published(12_501_760)
     # Published: 1.19 ms, which are 309,400 cycles at 260 MHz.

@@ -54,7 +54,6 @@ TABLE_I = "published: Table I, the average over an inference of MobileBERT's enc
 # assumed: the address map.  Every device has its own page.
 L1_BASE = 0x10000000
 DMA_REGISTERS = 0x20000000
-ITA_REGISTERS = 0x20001000
 CLUSTER_REGISTERS = 0x20002000
 SIM_REGISTERS = 0x2000F000
 L2_BASE = 0x80000000

@@ -155,13 +155,16 @@ class Comparison(Shown):
     def plot_latency(self) -> Figure:
         """Draw the time of one inference in each configuration, on a logarithmic scale.
 
+        On a core that is emulated, its instructions are drawn.
+
         Raises:
             DependencyError: matplotlib is not installed.
         """
+        counted = self.row(self.baseline).instructions is not None
         bars = [
-            Bar(row.configuration, ms, self._words(row, ms), "array" if row.schedule else "host")
+            Bar(row.configuration, value, self._words(row), "array" if row.schedule else "host")
             for row in self.rows
-            if (ms := self.latency_ms(row)) is not None
+            if (value := row.instructions if counted else self.latency_ms(row)) is not None
         ]
         bars += [
             Bar(f"published: {row.configuration}", row.latency_ms,
@@ -169,14 +172,18 @@ class Comparison(Shown):
             for row in self.published
             if row.latency_ms is not None
         ]  # fmt: skip
-        axis = "ms of one inference, logarithmic"
+        axis = f"{'instructions' if counted else 'ms'} of one inference, logarithmic"
         keys = {"array": "with accelerators", "host": "cores alone", "dim": "published"}
         used = {name: said for name, said in keys.items() if name in {bar.colour for bar in bars}}
         return bar_figure(self.network, bars, axis, logarithmic=True, keys=used)
 
-    def _words(self, row: ComparisonRow, ms: float) -> str:
-        times = self.speed_up(row)
-        return f"{milliseconds(ms)} ms" + ("" if times is None else f", {times:.1f}x")
+    def _words(self, row: ComparisonRow) -> str:
+        parts = [count(row.instructions) or f"{milliseconds(self.latency_ms(row))} ms"]
+        if row.accelerator_cycles is not None:
+            parts.append(f"and {count(row.accelerator_cycles)} cycles of accelerators")
+        if (times := self.speed_up(row)) is not None:
+            parts.append(f"{times:.1f}x")
+        return ", ".join(parts)
 
     def __str__(self) -> str:
         """Return the comparison as text."""
