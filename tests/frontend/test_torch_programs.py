@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 import htvm
 from htvm.errors import HtvmError, InputError, ModelError, UnsupportedError
-from tests.frontend.torch_archives import Program, Type, archive, described, small
+from tests.frontend.torch_archives import Program, T, Type, archive, described, small
 from tests.reference.interpreter import interpret
 
 Array = npt.NDArray[Any]
@@ -338,6 +339,78 @@ def test_layers_may_stay_in_reals(tmp_path: Path) -> None:
     wanted = (quantize(q.mean(-1), 1 / 20, 5) - 5) * np.float32(1 / 20)
     made = computed(loaded(program, tmp_path), given.astype("float32"))
     assert np.abs(made - wanted).max() < 1e-6
+
+
+def _made_of_nothing(program: Program, x: T) -> tuple[T, Array]:
+    """A constant ``[3, 4]`` by operators that read no elements, and its values."""
+    table = program.parameter("table", np.arange(24, dtype="float32").reshape(6, 4) / 8)
+    places = program.call("aten.arange.start_step", (3,), "int64", start=1, end=6, step=2)
+    rows = program.call("aten.embedding.default", (3, 4), weight=table, indices=places)
+    total, wanted = rows, program.state["table"][1:6:2]
+    for name, more, value in (
+        ("zeros_like", {"self_": x}, 0.0),
+        ("ones_like", {"self_": x}, 1.0),
+        ("full_like", {"self_": x, "fill_value": -0.5}, -0.5),
+        ("new_ones", {"self_": x, "size": (3, 4)}, 1.0),
+        ("new_full", {"self_": x, "size": (3, 4), "fill_value": 0.25}, 0.25),
+        ("full", {"size": (3, 4), "fill_value": 0.125}, 0.125),
+    ):
+        one = program.call(f"aten.{name}.default", (3, 4), **more)
+        total = program.call("aten.add.Tensor", (3, 4), self_=total, other=one)
+        wanted = wanted + np.float32(value)
+    root = program.call("aten.sqrt.default", (3, 4), self_=total)
+    return root, np.sqrt(wanted)
+
+
+@pytest.mark.parametrize("is_quantized", [False, True])
+def test_what_is_made_of_constants_is_constant(is_quantized: bool, tmp_path: Path) -> None:
+    program = Program()
+    x = program.quantized(program.input("x", (3, 4)), 1 / 32, 0)
+    made, wanted = _made_of_nothing(program, x)
+    if is_quantized:
+        made = program.quantized(made, 0.03, -100)
+        wanted = ((quantize(wanted, 0.03, -100) + 100) * np.float32(0.03)).astype("float32")
+    y = program.call("aten.add.Tensor", (3, 4), self_=x, other=made)
+    program.outputs.append(program.quantized(y, 1 / 16, 0).name)
+    given = (np.random.default_rng(1).integers(-64, 64, (3, 4)) / 32).astype("float32")
+    model = loaded(program, tmp_path)
+    assert len(model.graph.in_order) == (3 if is_quantized else 5)  # one sum, and conversions
+    assert (computed(model, given) == quantize(given + wanted, 1 / 16, 0) / 16).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "numbers", "said"),
+    [
+        ((3,), {"end": 4}, "a range from 0 to 4 by 1"),
+        ((3,), {"start": 0, "end": 6, "step": 0}, "by 0"),
+        ((3,), {"start": 0.0, "end": float("inf"), "step": 1.0}, "to inf by"),
+    ],
+)
+def test_a_range_that_contradicts_itself_is_answered(
+    shape: tuple[int, ...], numbers: dict[str, float], said: str, tmp_path: Path
+) -> None:
+    program = Program()
+    x = program.quantized(program.input("x", (3, 3)), 1 / 32, 0)
+    places = program.call("aten.arange.start_step", shape, **numbers)
+    y = program.call("aten.add.Tensor", (3, 3), self_=x, other=places)
+    program.outputs.append(program.quantized(y, 1 / 16, 0).name)
+    with pytest.raises(ModelError, match=said):
+        loaded(program, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fill", "dtype"), [(2.0**63, "int64"), (300, "int8"), (1e300, "float32"), (math.nan, "int32")]
+)
+def test_a_constant_that_its_type_cannot_hold_is_answered(
+    fill: float, dtype: str, tmp_path: Path
+) -> None:
+    program = Program()
+    x = program.quantized(program.input("x", (3, 3)), 1 / 32, 0)
+    made = program.call("aten.full.default", (3, 3), dtype, size=(3, 3), fill_value=fill)
+    y = program.call("aten.add.Tensor", (3, 3), self_=x, other=made)
+    program.outputs.append(program.quantized(y, 1 / 16, 0).name)
+    with pytest.raises(ModelError, match=f"of type {dtype} beyond its range"):
+        loaded(program, tmp_path)
 
 
 def test_torchaos_own_forms_are_the_same(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import logging
 import math
 import warnings
 from collections.abc import Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -94,6 +94,23 @@ def folded(
     if len(remaining) < len(nodes):
         _log.info("%d nodes of known results folded", len(nodes) - len(remaining))
     return remaining
+
+
+def results_of(
+    node: OnnxNode, constants: Mapping[str, Array], opset: int, budget: Budget
+) -> dict[str, Array] | None:
+    """Return the results by name of a node that is in no file; ``None`` if they are not known.
+
+    Quantization is left to the reader, as whose it is decides how it rounds.  Arguments and errors
+    as of `folded`.
+    """
+    if node.op not in FOLDED - {"QuantizeLinear"}:
+        return None
+    from onnx import helper
+
+    given: dict[str, Any] = {n: value for n, value in node.set_attributes.items() if value != ()}
+    proto = helper.make_node(node.op, node.inputs, node.outputs, **given)
+    return _results(proto, node, constants, {}, opset, budget)
 
 
 def _results(

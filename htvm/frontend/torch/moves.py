@@ -28,6 +28,13 @@ def _same(call: Call, source: str = "self") -> str:
 
 def _to(call: Call) -> str:
     call.ignore("device", "layout", "pin_memory", "non_blocking", "copy", "memory_format")
+    constant = call.array("self")
+    if constant is not None:
+        call.ignore("dtype")
+        dtype = call.writer.program.tensors[call.torch.outputs[0]].dtype
+        if constant.size:
+            _check_held(call, dtype, constant.min().item(), constant.max().item())
+        return call.constant(constant, dtype)
     if call.text("dtype", "float32") != "float32":
         raise call.torch.unsupported(f"a cast to {call.given('dtype')}", "float32 throughout")
     return call.tensor()
@@ -220,17 +227,52 @@ def _resize(call: Call, mode: str) -> str:
 # ------------------------------------------------------------------------------ constants
 
 
-def _full(call: Call, value: float | None = None) -> str:
+def _made(call: Call) -> tuple[tuple[int, ...], str]:
+    """Return shape and type of a result that depends on no other tensor's elements."""
     call.ignore("dtype", "layout", "device", "pin_memory", "memory_format", "size", "self")
-    fill = call.number("fill_value") if value is None else value
     shape, dtype = call.result(), call.writer.program.tensors[call.torch.outputs[0]].dtype
     call.writer.program.budget.spend("folded_elements", math.prod(shape), call.torch.where)
+    return shape, dtype
+
+
+def _check_held(call: Call, dtype: str, *numbers: float) -> None:
+    """Check that a type of elements holds numbers.
+
+    Raises:
+        ModelError: it does not; torch would not have made such a constant.
+    """
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return
+    limits = np.finfo(dtype) if kind == "f" else np.iinfo(dtype)
+    least, most = (end.item() if kind == "f" else int(end) for end in (limits.min, limits.max))
+    for number in numbers:
+        is_special = kind == "f" and isinstance(number, float) and not math.isfinite(number)
+        if not is_special and not least <= number <= most:
+            raise call.torch.damaged(f"a constant of type {dtype} beyond its range")
+
+
+def _full(call: Call, value: float | None = None) -> str:
+    shape, dtype = _made(call)
+    fill = call.number("fill_value") if value is None else value
+    _check_held(call, dtype, fill)
     return call.constant(np.full(shape, fill), dtype)
+
+
+def _arange(call: Call) -> str:
+    shape, dtype = _made(call)
+    first, end, step = call.number("start", 0), call.number("end"), call.number("step", 1)
+    _check_held(call, dtype, first, end, step)
+    count = (end - first) / step if step else math.nan
+    if not math.isfinite(count) or shape != (max(math.ceil(count), 0),):
+        raise call.torch.damaged(f"a range from {first} to {end} by {step}, of shape {list(shape)}")
+    return call.constant(first + step * np.arange(*shape), dtype)
 
 
 HANDLERS: Mapping[str, Handler] = {
     "aten._unsafe_view": lambda call: _reshape(call, "size"),
     "aten.alias": _same,
+    "aten.arange": _arange,
     "aten.cat": _concat,
     "aten.chunk": _split,
     "aten.clone": _same,
@@ -246,10 +288,15 @@ HANDLERS: Mapping[str, Handler] = {
     "aten.flatten": lambda call: _reshape(call, "start_dim", "end_dim"),
     "aten.flip": _flip,
     "aten.full": _full,
+    "aten.full_like": _full,
     "aten.index_select": _index_select,
     "aten.lift_fresh_copy": _same,
     "aten.narrow": _narrow,
+    "aten.new_full": _full,
+    "aten.new_ones": partial(_full, value=1.0),
+    "aten.new_zeros": partial(_full, value=0.0),
     "aten.ones": partial(_full, value=1.0),
+    "aten.ones_like": partial(_full, value=1.0),
     "aten.pad": _pad,
     "aten.permute": _permute,
     "aten.pixel_shuffle": _pixel_shuffle,
@@ -273,5 +320,6 @@ HANDLERS: Mapping[str, Handler] = {
     "aten.upsample_nearest2d": partial(_resize, mode="nearest"),
     "aten.view": lambda call: _reshape(call, "size"),
     "aten.zeros": partial(_full, value=0.0),
+    "aten.zeros_like": partial(_full, value=0.0),
 }
 """Handlers by operator."""

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from byoc_dory.layers import Array
+from htvm.frontend.onnx.fold import results_of
 from htvm.frontend.onnx.graph import Attribute, OnnxGraph, OnnxNode, OnnxTensor
 from htvm.frontend.torch.program import Argument, Ref, TorchNode, TorchProgram
 
@@ -64,7 +65,7 @@ class Writer:
             module = call.module()
             for output, name in zip(node.outputs, names, strict=False):
                 self._names[output] = name
-                if module:
+                if module and name not in self.constants:
                     self.modules.setdefault(name, module)
         outputs = []
         for name in program.outputs:
@@ -303,11 +304,19 @@ class Call:
     def nodes(
         self, op: str, inputs: Sequence[str], count: int, **attributes: Attribute
     ) -> list[str]:
-        """Write a node with several results, and return their names."""
+        """Write a node with several results, and return their names.
+
+        What it makes of constants alone is constant, and no node is written.
+        """
         names = [self.writer.fresh(self.torch.name) for _ in range(count)]
         at, place = self.writer.count, self.torch.place
         node = OnnxNode(op, "", self.torch.name, at, tuple(inputs), tuple(names), attributes, place)
-        self.writer.append(node)
+        writer = self.writer
+        known = results_of(node, writer.constants, OPSET, writer.program.budget)
+        if known is None:
+            writer.append(node)
+        else:
+            writer.constants.update(known)
         return names
 
     def same(self, op: str, **attributes: Attribute) -> str:

@@ -10,7 +10,16 @@ from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
 from htvm.frontend.onnx.affine.reader import NodeReader, offset_of
 from htvm.frontend.onnx.affine.unary import requantized
-from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Sums, Value, View
+from htvm.frontend.onnx.affine.values import (
+    Constant,
+    Pending,
+    Quantized,
+    Real,
+    Sums,
+    Value,
+    View,
+    in_steps,
+)
 from htvm.frontend.onnx.tensors import WIDER
 from htvm.frontend.operators import Activation, Applied, Quantization
 from patterns.op import Scale
@@ -237,7 +246,20 @@ def _quantize(node: NodeReader) -> Value:
     step, dtype = step_of(node, 1)
     if node.integer("output_dtype", 0) not in (0, {"int8": 3, "uint8": 2}[dtype]):
         raise node.unsupported(f"output_dtype {node.integer('output_dtype')}", "as the zero point")
+    if isinstance(value, Constant):
+        return _quantized_constant(node, value, step, dtype)
     return quantized(node, value, step, dtype)
+
+
+def _quantized_constant(
+    node: NodeReader, value: Constant, step: Quantization, dtype: str
+) -> Constant:
+    """Return the integers of a constant of reals; ``dtype`` is their type in the file."""
+    if not np.isfinite(value.real).all():
+        raise node.unsupported("it quantizes a constant that is not finite everywhere")
+    limits, reals = np.iinfo(dtype), value.real.astype("float32")
+    steps = np.rint(in_steps(reals, step, node.reader.rounding)) + step.zero_point
+    return Constant(np.clip(steps + offset_of(dtype), limits.min, limits.max).astype(dtype))
 
 
 def quantized(node: NodeReader, value: Value, step: Quantization, dtype: str) -> Quantized:
