@@ -1,9 +1,9 @@
 """Parameters of SoC descriptions: numbers and choices that a user may set.
 
 A description offers parameters (:attr:`Soc.parameters`) together with a function that makes the SoC
-for given values (:attr:`Soc.design`).  A target's name carries the values that differ from the
-defaults: ``siracusa:cores=4,l1=128KiB``, in the order in which the description lists them, so that
-equal designs have equal names.
+for given values (:attr:`Soc.design`).  A target's name carries the values that make a difference to
+the defaults: ``siracusa:cores=4,l1=128KiB``, in the order in which the description lists them, so
+that equal designs have equal names.
 """
 
 from __future__ import annotations

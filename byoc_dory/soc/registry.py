@@ -349,7 +349,10 @@ def resolve(
 def _designed(
     soc: Soc, spec: TargetSpec, given: Mapping[str, object], l2_bytes: int | None, where: str
 ) -> Target:
-    """Return a target of a SoC with values of its parameters and of other numbers."""
+    """Return a target of a SoC with values of its parameters and of other numbers.
+
+    Values that make no difference are left out, so that equal designs have one name.
+    """
     declared = {entry.name for entry in soc.parameters}
     design_values = {name: value for name, value in given.items() if name in declared}
     number_values = {name: value for name, value in given.items() if name not in declared}
@@ -359,8 +362,21 @@ def _designed(
             where=where,
             hint="give l2_bytes or L2.size",
         )
-    found = _target(soc.designed(design_values, where) if design_values else soc, spec, l2_bytes)
+    found = _target(soc.designed(design_values, where), spec, l2_bytes)
+    for name in [name for name in found.soc.settings if name in design_values]:
+        fewer = {other: value for other, value in design_values.items() if other != name}
+        try:
+            same = _target(soc.designed(fewer, where), spec, l2_bytes)
+        except TargetError:
+            continue
+        if _nameless(same) == _nameless(found):
+            found, design_values = same, fewer
     return _with_numbers(found, number_values, where) if number_values else found
+
+
+def _nameless(target: Target) -> Target:
+    """Return a target without what tells how it was asked for."""
+    return replace(target, name="", soc=replace(target.soc, values=(), targets=()))
 
 
 def _target(soc: Soc, found: TargetSpec, l2_bytes: int | None) -> Target:

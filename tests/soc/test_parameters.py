@@ -65,6 +65,24 @@ def test_defaults_are_not_written() -> None:
     assert [entry.default for entry in plain.soc.parameters] == list(plain.soc.settings.values())
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("ethos_u55:macs=256,clock=500,sram=4MiB", "ethos_u55"),
+        ("ethos_u65:macs=256,fast=4KiB", "ethos_u65:fast=4KiB"),
+        ("ethos_u55:macs=256,clock=100", "ethos_u55:clock=100"),
+        ("ethos_u55:board=ek-ra8p1,macs=256,clock=500", "ethos_u55:board=ek-ra8p1"),
+        ("dla:pes=64,parallel=both,pes_in=8", "dla:parallel=both"),
+        ("dla:pes_in=1", "dla"),
+        ("rv32imcv:vlen=128", "rv32imcv"),
+    ],
+)
+def test_a_default_written_out_is_the_same_design(given: str, name: str) -> None:
+    """A default may stand for a number, such as that of a board: the name is without both."""
+    assert resolve(given) == resolve(name)
+    assert resolve(given).name == name
+
+
 def test_every_default_describes_the_soc_itself() -> None:
     """The function that makes designs, given all defaults, makes what is described."""
     for soc in socs():
@@ -275,7 +293,14 @@ def test_names_of_random_designs_name_them(soc: Soc, data: st.DataObject) -> Non
         assert error.hint
         return
     assert resolve(found.name) == found
-    assert found.soc.settings == values
+    # What is not in the name makes no difference.
+    kept = {name for name in values if found.soc.settings[name] == values[name]}
+    defaults = {entry.name: entry.default for entry in soc.parameters}
+    assert found.soc.settings == {
+        name: (values if name in kept else defaults)[name] for name in values
+    }
+    assert soc.design is not None
+    assert render(soc.design(**values)) == render(found.soc)
 
 
 # ------------------------------------------------------------------ numbers of a description
