@@ -27,14 +27,28 @@ typedef struct __attribute__((packed, may_alias)) {
 } htvm_chain_loose_t;
 typedef uint32_t __attribute__((may_alias)) htvm_chain_word_t;
 
+/* Functions that all chains of a file share: inlined, they were half of a chain's code. */
+#define HTVM_CHAIN_SHARED static __attribute__((unused, noinline))
+
+#if defined(__thumb__)
+#define HTVM_CHAIN_MOVE "ldmia %1!, {r3, r4, r5, r6}\n\tstmia %0!, {r3, r4, r5, r6}\n\t" /* four words */
+#endif
+
 /* Copies bytes; `to` may lie within what is copied if it begins before it. */
-static __attribute__((unused)) void htvm_strip_copy(int8_t *to, const int8_t *from, int32_t bytes)
+HTVM_CHAIN_SHARED void htvm_strip_copy(int8_t *to, const int8_t *from, int32_t bytes)
 {
     int32_t at = 0;
     if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0u) {
 #if defined(__thumb__)
-        for (; at + 16 <= bytes; at += 16) {
-            __asm__ volatile("ldmia %1!, {r3, r4, r5, r6}\n\tstmia %0!, {r3, r4, r5, r6}"
+        at = bytes & ~15;
+        for (int32_t turns = bytes >> 6; turns > 0; turns--) {
+            __asm__ volatile(HTVM_CHAIN_MOVE HTVM_CHAIN_MOVE HTVM_CHAIN_MOVE HTVM_CHAIN_MOVE
+                             : "+l"(to), "+l"(from)
+                             :
+                             : "r3", "r4", "r5", "r6", "memory");
+        }
+        for (int32_t turns = (bytes >> 4) & 3; turns > 0; turns--) {
+            __asm__ volatile(HTVM_CHAIN_MOVE
                              : "+l"(to), "+l"(from)
                              :
                              : "r3", "r4", "r5", "r6", "memory");
@@ -67,7 +81,7 @@ static __attribute__((unused)) void htvm_strip_copy(int8_t *to, const int8_t *fr
 }
 
 /* Sets bytes. */
-static __attribute__((unused)) void htvm_strip_fill(int8_t *to, int32_t value, int32_t bytes)
+HTVM_CHAIN_SHARED void htvm_strip_fill(int8_t *to, int32_t value, int32_t bytes)
 {
     const uint32_t word = ((uint32_t)value & 0xffu) * 0x01010101u;
     int32_t at = 0;
@@ -80,8 +94,8 @@ static __attribute__((unused)) void htvm_strip_fill(int8_t *to, int32_t value, i
 }
 
 /* Copies pixels to wider ones, whose other channels are 0. */
-static __attribute__((unused)) void htvm_strip_widen(int8_t *to, const int8_t *from, int32_t pixels,
-                                                     int32_t channels, int32_t wide)
+HTVM_CHAIN_SHARED void htvm_strip_widen(int8_t *to, const int8_t *from, int32_t pixels, int32_t channels,
+                                        int32_t wide)
 {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (channels == 3 && wide == 4) {
@@ -100,8 +114,7 @@ static __attribute__((unused)) void htvm_strip_widen(int8_t *to, const int8_t *f
 }
 
 /* Adds the pixels of a row to sums of each channel. */
-static __attribute__((unused)) void htvm_strip_add(int32_t *sums, const int8_t *row, int32_t pixels,
-                                                   int32_t channels)
+HTVM_CHAIN_SHARED void htvm_strip_add(int32_t *sums, const int8_t *row, int32_t pixels, int32_t channels)
 {
     for (int32_t c = 0; c < channels; c++) {
         int32_t sum = sums[c];
@@ -118,8 +131,7 @@ static __attribute__((unused)) void htvm_strip_add(int32_t *sums, const int8_t *
  *   rows    rows for which there is room
  *   keep    the first row that is still read
  */
-static __attribute__((unused)) int8_t *htvm_strip_room(htvm_strip_t *strip, int32_t pitch, int32_t rows,
-                                                       int32_t keep)
+HTVM_CHAIN_SHARED int8_t *htvm_strip_room(htvm_strip_t *strip, int32_t pitch, int32_t rows, int32_t keep)
 {
     int32_t held = strip->next - strip->first;
     if (held == rows) {

@@ -191,7 +191,8 @@ class _Writer:
         text, declared = self.sharing.source, list[str]()
         for function in self.sharing.functions:
             if function.symbol in self._outer:
-                declared.append(function.prototype.strip().rstrip("; \n") + ";\n")
+                prototype = function.prototype.strip().rstrip("; \n")
+                declared.append(f"__attribute__((noinline)) {prototype};\n")
                 continue
             name = re.escape(function.symbol)
             text = re.sub(rf"^(\w+ {name}\()", r"static \1", text, flags=re.MULTILINE)
@@ -199,10 +200,10 @@ class _Writer:
 
     @property
     def _outer(self) -> set[str]:
-        """The functions that are not static, because they are quicker.
+        """The functions that are neither static nor inlined, because they are quicker.
 
         Compilers put the addresses of constants into static functions, which leaves too few
-        registers for the sums of a depthwise convolution.
+        registers for the sums of a depthwise convolution; inlined, they would exist twice.
         """
         return {
             self.sharing.function_of[kernel.symbol].symbol
