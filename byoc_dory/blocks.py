@@ -207,7 +207,8 @@ class _Splitter:
             )
             cores = [part for part in ready if self._starts(part)]
             engine = [part for part in ready if not self._starts(part)]
-            if running and (running[1] <= now or not engine):
+            # A layer that is done is waited for late: when the cores have another, or ITA has none.
+            if running and (not engine or (cores and running[1] <= now)):
                 now = max(now, running[1])
                 order.append(running[0])
                 running = None
