@@ -50,7 +50,7 @@ class Row:
         commands, weights: bytes of payloads, and of weights with scales and tables.
         arena: bytes of the arena, scratch included.
         computing: Vela's estimate with memories that are quick enough.
-        traffic: Vela's estimates of accesses, by its name of the memory: cycles, bytes.
+        traffic: Vela's estimates of accesses, by memory: cycles, bytes.
     """
 
     network: str

@@ -156,6 +156,35 @@ class Constant:
     elsewhere: bool = False
 
 
+@dataclass(frozen=True)
+class Share:
+    """What a layer takes of a kernel that computes several as one program, by an estimate.
+
+    Attributes:
+        cycles: its cycles.
+        causes: what binds its operators, with cycles that add up to these.
+    """
+
+    cycles: int
+    causes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Access:
+    """Estimated accesses of a memory.
+
+    Attributes:
+        memory: its name.
+        cycles: cycles that they take, beside the computation and those of other memories.
+        read, written: bytes.
+    """
+
+    memory: str
+    cycles: int
+    read: int
+    written: int
+
+
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """One generated C function ``int32_t symbol(const int8_t *in0, ..., int8_t *out)``.
@@ -178,7 +207,8 @@ class Kernel:
             shared.
         together: the layers of a kernel that computes several as one program; it then has no
             ``layer``, and is named after the last of them.
-        shares: predicted cycles of each of these.
+        shares: what each of these takes of it.
+        accesses: what it moves by itself, where that is estimated.
         over: (buffer, tensor): the buffer may have bytes of the tensor, all of which is read, or
             moved with ``memmove``, before the buffer is written.
         layer, plan, program: the layer, its plan and its tile program; ``None`` for conversions.
@@ -201,7 +231,8 @@ class Kernel:
     accelerator: str
     definition: Definition | None = None
     together: tuple[Layer, ...] = ()
-    shares: tuple[int, ...] = ()
+    shares: tuple[Share, ...] = ()
+    accesses: tuple[Access, ...] = ()
     over: tuple[tuple[str, str], ...] = ()
 
     @property

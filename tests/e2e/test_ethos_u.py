@@ -301,6 +301,28 @@ def test_an_explanation_keeps_cycles_and_instructions_apart() -> None:
     assert sum(own) == totals["cycles"]
 
 
+def test_a_report_says_what_binds_each_layer() -> None:
+    """Vela's cycles, each with a cause, and what the memories move."""
+    module = htvm.build("zoo:toyadmos", target="ethos_u55", platform="host")
+    report, compiled = module.report(), module.compiled
+    (code,) = compiled.regions.values()
+    assert code.plan is not None
+    assert [each.layer for each in report.estimates] == [
+        name for name, place in module.placement.items() if place != CPU
+    ]
+    assert sum(each.cycles for each in report.estimates) == code.plan.cycles
+    for each in report.estimates:
+        assert sum(part for _, part in each.causes) == each.cycles
+        assert each.bound == "flash"  # which a product with a vector reads each weight from
+    moved = {each.memory: each for each in report.accesses}
+    assert {*moved} == {"SRAM", "flash"} and moved["flash"].written == 0
+    constants = sum(c.data.nbytes for k in code.kernels for c in k.constants)
+    assert 0.9 * constants < moved["flash"].read < 2 * constants
+    assert "bound by" in str(report) and "% flash" in report.screen()
+    quick = htvm.build("zoo:toyadmos", target="ethos_u55:clock=50", platform="host").report()
+    assert {each.bound for each in quick.estimates} == {"MACs"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", CONFIGURATIONS)
 @pytest.mark.parametrize("name", MODELS)

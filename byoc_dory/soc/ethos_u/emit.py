@@ -172,7 +172,8 @@ class EthosUEmitter:
             predicted_cycles=made.cycles,
             accelerator=self.core.name,
             together=network.layers,
-            shares=_shares(network, made),
+            shares=made.shares,
+            accesses=made.traffic,
             over=over,
         )
 
@@ -194,11 +195,3 @@ def _tag(made: Compiled) -> bytes:
     """Return four bytes that tell a program from others: of all that must belong together."""
     places = repr((made.scratch, made.fast, made.inputs, made.outputs)).encode()
     return sha256(made.payload + made.weights + places).digest()[:4]
-
-
-def _shares(network: Network, made: Compiled) -> tuple[int, ...]:
-    """Return the estimated cycles of each layer; what belongs to none is the last one's."""
-    known = dict(made.layer_cycles)
-    shares = [known.get(number, 0) for number in range(len(network.layers))]
-    shares[-1] += max(made.cycles - sum(shares), 0)
-    return tuple(shares)

@@ -19,8 +19,7 @@ from typing import Any
 
 def answer(made: Any) -> tuple[dict[str, Any], bytes]:
     """Return the fields of the answer for ``regor.CompiledRawModel``, and the bytes behind them."""
-    report, performance = made.perf_report, made.opt_database.tables["perf"]
-    name, cycles = (performance.header.index(column) for column in ("name", "op_cycles"))
+    report = made.perf_report
     payload, weights = bytes(made.command_stream), bytes(made.read_only.data)
     fields = {
         "payload": len(payload),
@@ -32,9 +31,31 @@ def answer(made: Any) -> tuple[dict[str, Any], bytes]:
         "computing": int(report.npuCycles),
         "memories": [_traffic(key, each) for key, each in report.memories.items()],
         "operators": int(report.npuOps),
-        "rows": [[str(row[name]), int(row[cycles])] for row in performance.data],
+        "rows": _operators(made.opt_database.tables),
     }
     return fields, payload + weights
+
+
+def _operators(tables: Any) -> list[list[Any]]:
+    """Return name and cycles of each operator, its units' cycles, and those of its accesses."""
+    known: dict[str, dict[str, int]] = {}
+    for table in ("perf_debug_main", "perf_debug_wd"):
+        for row in _records(tables[table]):
+            units = known.setdefault(row["id"], {})
+            units |= {unit: int(row[unit]) for unit in _UNITS if row.get(unit)}
+    found: list[list[Any]] = []
+    for row in _records(tables["perf"]):
+        accesses = {key[:-3]: int(row[key]) for key in row if key.endswith("_ac")}
+        cycles = [int(row[key]) for key in ("op_cycles", "npu_cycles")]
+        found.append([row["name"], *cycles, known.get(row["id"], {}), accesses])
+    return found
+
+
+_UNITS = ("mac_cycles", "ao_cycles", "wd_cycles")
+
+
+def _records(table: Any) -> list[dict[str, str]]:
+    return [dict(zip(table.header, map(str, row), strict=True)) for row in table.data]
 
 
 def _traffic(name: str, memory: Any) -> list[Any]:

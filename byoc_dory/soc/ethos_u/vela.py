@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from byoc_dory.errors import LimitError, TargetError
+from byoc_dory.region import Access, Share
 from byoc_dory.soc.ethos_u import regor
 from byoc_dory.soc.ethos_u.lower import Network
 
@@ -67,16 +69,6 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Traffic:
-    """Estimated accesses of a memory: Vela's name of it, their cycles, bytes read and written."""
-
-    memory: str
-    cycles: int
-    read: int
-    written: int
-
-
-@dataclass(frozen=True)
 class Compiled:
     """What Vela made of a network.
 
@@ -90,7 +82,7 @@ class Compiled:
         computing: those that it would take with memories that are quick enough.
         traffic: estimated accesses of each memory.
         operators: number of operators that the accelerator executes.
-        layer_cycles: estimated cycles of each layer, by number, where tensors are named after them.
+        shares: what each layer takes of the cycles, by an estimate.
     """
 
     payload: bytes
@@ -101,9 +93,9 @@ class Compiled:
     outputs: tuple[Place, ...]
     cycles: int
     computing: int
-    traffic: tuple[Traffic, ...]
+    traffic: tuple[Access, ...]
     operators: int
-    layer_cycles: tuple[tuple[int, int], ...] = ()
+    shares: tuple[Share, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,7 +150,8 @@ def compiled(network: Network, settings: Settings) -> Compiled:
         LimitError: it takes too long, or is ended for the memory that it takes.
         VelaError: it makes no program of the network.
     """
-    return _compiled(network.format, network.content, settings, network.layers[-1].name)
+    names = tuple(layer.name for layer in network.layers)
+    return _compiled(network.format, network.content, settings, names)
 
 
 def compiled_thriftily(network: Network, settings: Settings) -> Compiled:
@@ -190,8 +183,11 @@ def compiled_thriftily(network: Network, settings: Settings) -> Compiled:
 
 
 @lru_cache(maxsize=256)
-def _compiled(format_: str, content: bytes, settings: Settings, last: str) -> Compiled:
+def _compiled(
+    format_: str, content: bytes, settings: Settings, layers: tuple[str, ...]
+) -> Compiled:
     check_installed()
+    last = layers[-1]
     request = {
         "path": sys.path,
         "architecture": settings.architecture,
@@ -234,9 +230,13 @@ def _compiled(format_: str, content: bytes, settings: Settings, last: str) -> Co
         outputs=tuple(Place(*place) for place in made["outputs"]),
         cycles=made["cycles"],
         computing=made["computing"],
-        traffic=tuple(Traffic(*each) for each in sorted(made["memories"])),
+        traffic=tuple(
+            Access(_MEMORIES[name], *numbers)
+            for name, *numbers in sorted(made["memories"])
+            if name in _MEMORIES
+        ),
         operators=made["operators"],
-        layer_cycles=_layer_cycles(made["rows"]),
+        shares=_shares(made["rows"], len(layers)),
     )
 
 
@@ -270,14 +270,28 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _layer_cycles(rows: Sequence[tuple[str, int]]) -> tuple[tuple[int, int], ...]:
-    """Return Vela's estimates of its operators, added up by the layer that their tensor names."""
-    found: dict[int, int] = {}
-    for name, cycles in rows:
+_MEMORIES = {"Sram": "SRAM", "OffChipFlash": "flash", "Dram": "DRAM"}
+_UNITS = {"mac_cycles": "MACs", "ao_cycles": "outputs", "wd_cycles": "weights"}
+"""What Vela calls memories and units; what it calls ``shram`` is inside of the accelerator."""
+
+
+def _shares(rows: Sequence[Sequence[Any]], layers: int) -> tuple[Share, ...]:
+    """Return Vela's estimates of its operators, added up by layer and by what takes the cycles.
+
+    An operator takes as long as the slowest of what works at the same time, a unit or a memory,
+    which is the cause of all its cycles.  Tensors are named after their layers; what belongs to
+    none is the last one's.
+    """
+    found: list[dict[str, int]] = [{} for _ in range(layers)]
+    for name, cycles, computing, units, accesses in rows:
         number, colon, _ = name.partition(":")
-        if colon and number.isdigit():
-            found[int(number)] = found.get(int(number), 0) + cycles
-    return tuple(sorted(found.items()))
+        causes = found[int(number) if colon and number.isdigit() else -1]
+        if cycles > computing:
+            cause = _MEMORIES[max(accesses, key=lambda each: accesses[each])]
+        else:
+            cause = _UNITS[max(units, key=lambda each: units[each], default="ao_cycles")]
+        causes[cause] = causes.get(cause, 0) + cycles
+    return tuple(Share(sum(each.values()), tuple(each.items())) for each in found)
 
 
 def clear() -> None:

@@ -74,9 +74,9 @@ def build_costs(compiled: Compiled, *, measure: bool = True) -> BuildCosts:
         else:
             costs.append(_cost(step, step.predicted_cycles, compiled.cost.host.basis))
     shares = {
-        layer.name: cycles
+        layer.name: share.cycles
         for _, kernel in compiled.kernels.values()
-        for layer, cycles in zip(kernel.together, kernel.shares, strict=True)
+        for layer, share in zip(kernel.together, kernel.shares, strict=True)
     }
     return BuildCosts(tuple(costs), _layer_shares(compiled, costs), missing, shares)
 

@@ -14,13 +14,13 @@ from htvm.firmware.sizes import tensor_bytes
 from htvm.sim.maps import memory_maps
 from htvm.tools.facts.run import with_run
 from htvm.tools.report.data import BY_ROWS, L1Use, L2Use, LayerRow, SqnrRow, Summary
-from htvm.tools.report.parts import Core, NetworkNode, Recipe, SocInfo
+from htvm.tools.report.parts import Core, Estimate, MemoryAccess, NetworkNode, Recipe, SocInfo
 from htvm.tools.report.types import Report
 from htvm.version import __version__
 
 if TYPE_CHECKING:
     from byoc_dory.plan import LayerPlan
-    from byoc_dory.region import Kernel, RegionCode
+    from byoc_dory.region import Access, Kernel, RegionCode
     from byoc_dory.soc.base import Host, Target
     from byoc_dory.tileloop.cycles import Traffic
     from htvm.aot.program import Program, Step
@@ -117,6 +117,30 @@ def _layer_row(
     )
 
 
+def _estimates_of(compiled: Compiled) -> tuple[Estimate, ...]:
+    """Return what each layer of a kernel with several takes of it."""
+    return tuple(
+        Estimate(layer.name, kernel.accelerator, share.cycles, share.causes)
+        for _, kernel in compiled.kernels.values()
+        for layer, share in zip(kernel.together, kernel.shares, strict=True)
+    )
+
+
+def _accesses_of(compiled: Compiled) -> tuple[MemoryAccess, ...]:
+    """Return the accesses of each memory by all such kernels."""
+    found: dict[str, list[Access]] = {}
+    for _, kernel in compiled.kernels.values():
+        for access in kernel.accesses:
+            found.setdefault(access.memory, []).append(access)
+    return tuple(
+        MemoryAccess(memory, *(sum(getattr(each, name) for each in parts) for name in _COUNTED))
+        for memory, parts in found.items()
+    )
+
+
+_COUNTED = ("cycles", "read", "written")
+
+
 def _resident(plan: LayerPlan) -> str:
     """Return which tensors a layer finds in L1, or leaves there."""
     operands = plan.resident_inputs
@@ -194,6 +218,8 @@ def report_of(
         graph=network_graph(compiled),
         recipe=recipe_of(compiled, platform),
         reads=reads_of(compiled),
+        estimates=_estimates_of(compiled),
+        accesses=_accesses_of(compiled),
     )
     return built if result is None else with_run(built, result, compiled.target.soc)
 

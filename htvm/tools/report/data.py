@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from htvm.activity import Interval
 from htvm.result import Causes
-from htvm.tools.report.parts import Decisions, Energy, MemoryMap, NetworkNode, Recipe, SocInfo
+from htvm.tools.report.parts import (
+    Decisions,
+    Energy,
+    Estimate,
+    MemoryAccess,
+    MemoryMap,
+    NetworkNode,
+    Recipe,
+    SocInfo,
+)
 from htvm.tools.report.verdicts import Improvement, Setting, VerdictRow
 
 NOT_RUN = "not run yet"
@@ -251,6 +260,8 @@ class ReportData:
         settings: settings of the build that were tried and are quicker, with their accuracy.
         decisions: how often source and build decide as labels say; None without labels.
         reads: for each step, the earlier steps that compute what it reads; empty if unknown.
+        estimates: layers of programs that an accelerator's own compiler planned, in order.
+        accesses: each memory's accesses by these.
     """
 
     summary: Summary
@@ -272,6 +283,8 @@ class ReportData:
     decisions: Decisions | None = None
     output_largest: int | None = None
     reads: tuple[tuple[int, ...], ...] = ()
+    estimates: tuple[Estimate, ...] = ()
+    accesses: tuple[MemoryAccess, ...] = ()
 
     @property
     def no_cycles(self) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from htvm.result import Causes
 from htvm.tools.report.bound import bound_text
 from htvm.tools.report.data import L1Use, L2Use, LayerRow, ReportData, SqnrRow, Summary
+from htvm.tools.report.estimated import accesses_text, estimates_table
 from htvm.tools.report.screen import cost_lines
 from htvm.tools.report.table import (
     Column,
@@ -283,6 +284,8 @@ def report_text(report: ReportData, width: int | None = None) -> str:
         text(layer_table(report), width),
         text(causes_table(report), width) if causes_table(report).rows else "",
         overlap_text(report.summary.causes),
+        text(estimates_table(report), width) if report.estimates else "",
+        accesses_text(report),
         units_text(report.summary, width),
         bound_text(report),
         accuracy_text(report.layers),

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 from htvm.activity import MemoryBlock, MemoryMap
 
-__all__ = ["MemoryBlock", "Core", "Energy", "SocInfo", "MemoryMap", "NetworkNode", "Recipe"]
+__all__ = [
+    "MemoryBlock", "Core", "Energy", "Estimate", "SocInfo", "MemoryAccess", "MemoryMap",
+    "NetworkNode", "Recipe",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,44 @@ class Core:
     name: str
     title: str = ""
     peak_macs: float | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A layer of a program that an accelerator's own compiler planned, by its estimate.
+
+    Attributes:
+        layer: layer name.
+        accelerator: short name of the accelerator.
+        cycles: estimated cycles of the accelerator.
+        causes: what binds its operators, with cycles that add up to these.
+    """
+
+    layer: str
+    accelerator: str
+    cycles: int
+    causes: tuple[tuple[str, int], ...]
+
+    @property
+    def bound(self) -> str:
+        """What takes most of the cycles; empty without any."""
+        return max(self.causes, key=lambda cause: cause[1], default=("", 0))[0]
+
+
+@dataclass(frozen=True)
+class MemoryAccess:
+    """Estimated accesses of a memory by such programs.
+
+    Attributes:
+        memory: its name.
+        cycles: cycles that they take, beside the computation and those of other memories.
+        read, written: bytes.
+    """
+
+    memory: str
+    cycles: int
+    read: int
+    written: int
 
 
 @dataclass(frozen=True)

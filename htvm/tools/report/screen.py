@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from htvm.result import Causes
 from htvm.tools.report.data import BY_ROWS, NOT_RUN, LayerRow, ReportData
+from htvm.tools.report.estimated import slowest_lines
 from htvm.tools.report.table import count, milliseconds
 from htvm.tools.report.verdicts import VerdictRow
 
@@ -53,7 +54,13 @@ def screen_text(report: ReportData, width: int = 80, hint: str = "") -> str:
             lines += _hanging(head, value, width)
         elif value:
             lines.append(head + value)
-    parts = [_headline(report, width), lines, cost_lines(report, width), _hints(hint, width)]
+    parts = [
+        _headline(report, width),
+        lines,
+        cost_lines(report, width),
+        slowest_lines(report),
+        _hints(hint, width),
+    ]
     return "\n\n".join("\n".join(_cut(line, width) for line in part) for part in parts if part)
 
 

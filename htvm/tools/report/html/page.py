@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from byoc_dory.plain import plain
 from htvm.tools.plots.colours import CLASSES, DARK, LIGHT
 from htvm.tools.plots.lanes import runs_of_cores
+from htvm.tools.report.estimated import accesses_text, estimates_table
 from htvm.tools.report.html.drawings import graph_of, roofline_of
 from htvm.tools.report.html.tables import (
     BarPart,
@@ -66,6 +67,8 @@ def report_html(report: ReportData) -> str:
         shared=sum(unit.charged for unit in report.summary.units) > (report.summary.cycles or 0),
         layers=layers_grid(report, classes),
         bytes=bytes_grid(report),
+        estimates=estimates_table(report),
+        accesses=accesses_text(report).replace("\n", "; "),
         accuracy=accuracy_text(report.layers),
         timeline=timeline_of(report, classes),
         roofline=roofline_of(report, classes, steps),
