@@ -434,6 +434,13 @@ class Soc:
             hint="it has " + ", ".join(memory.name for memory in self.memories),
         )
 
+    @property
+    def stacks(self) -> int:
+        """Bytes reserved for the stacks of the host core and of its cluster's other harts."""
+        if self.cluster is None:
+            return self.host.stack
+        return self.host.stack + (self.cluster.harts - 1) * self.cluster.worker_stack
+
     def accelerator(self, name: str) -> Accelerator:
         """Return the accelerator called ``name``.
 

@@ -68,6 +68,7 @@ class Board:
         npu_macs: its multiply-accumulates per cycle.
         npu_clock_hz: its highest clock.
         flash_reads: how the flash is read at this clock; None if that is not known.
+        cores: number of cores of this kind; 0 where a file does not say that there are several.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Board:
     npu_macs: int = 0
     npu_clock_hz: int = 0
     flash_reads: FlashReads | None = None
+    cores: int = 0
 
     @property
     def target(self) -> str:

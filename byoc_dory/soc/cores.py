@@ -91,13 +91,14 @@ class Cluster:
         harts: number of harts, including the host core.
         cores: number of harts that execute kernels: ``first`` to ``first + cores - 1``.
         registers: device address of the cluster's control registers: mask, barrier, wake.
-        worker_stack: bytes of L1 for the stack of each hart except the host core.
-        banks: number of interleaved banks of L1, with one access per cycle each.
+        worker_stack: bytes for the stack of each hart except the host core, where its own is.
+        banks: number of interleaved banks of that memory, with one access per cycle each.
         bank_bytes: width of a bank in bytes.
         release: cycles from the last hart's arrival at a barrier until all continue.
         wake: cycles from a wake-up until the hart continues.
         memory: name of the memory close to the cores; kernels that no accelerator takes copy their
-            operands there (``runtime_c/include/htvm_parallel.h``).
+            operands there (``runtime_c/include/htvm_parallel.h``). If it is "L2", there is none,
+            and operands stay where they are.
         first: number of the first hart that executes kernels. If it is 0, the host core computes
             with the others; otherwise it is a controller, and goes on while they compute.
         far_wait: cycles that a core waits for each access to memory outside of L1. Only for the

@@ -92,6 +92,10 @@ def render(soc: Soc) -> str:
             "/* harts in addition to the host core */",
             *_device("HTVM_CLUSTER", soc.cluster),
         ]
+        if soc.cluster.memory == "L2":
+            # One memory in the simulator, with the code and constants that flash has on a chip.
+            size = sum(soc.memory(name).size for name in {"L2", soc.code_memory})
+            lines += [f"#define HTVM_CLUSTER_SHARED_SIZE {size}u"]
     driver = soc.driver.upper()
     if soc.dma is not None:
         lines += ["", "/* DMA */", *_device(f"{driver}_DMA", soc.dma)]

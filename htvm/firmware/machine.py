@@ -40,7 +40,7 @@ class Machine:
         harts: number of harts; all start at the program's entry.
         l1: (first address, bytes) of the runtime's part of a nearby memory, which has a section
             ``.l1`` and, at its end, the stacks; None: the stack is at the end of the first RAM.
-        worker_stack: bytes reserved there for the stack of each hart except the first.
+        worker_stack: bytes reserved below for the stack of each hart except the first.
         constants: (name, first address, bytes) of each RAM besides the first that constants can be
             placed in; their section has the RAM's name.
     """
@@ -57,6 +57,10 @@ class Machine:
     worker_stack: int = 0
     constants: tuple[tuple[str, int, int], ...] = ()
 
+    def stacks(self, first: int) -> int:
+        """Return the bytes of all harts' stacks, given those of the first."""
+        return first + (self.harts - 1) * self.worker_stack
+
 
 BARE = Machine(
     name="bare",
@@ -72,13 +76,16 @@ DEFAULT_STACK = 16 * 1024
 
 _L1_SECTION = """\
     .l1 (NOLOAD) :
-    {{
+    {
         __l1_start = .;
         *(.l1 .l1.*)
         . = ALIGN(16);
         __l1_end = .;
-    }} > L1
+    } > L1
 
+"""
+
+_HARTS = """\
     __last_hart = {last};
     __worker_stack = {worker_stack};
 """
@@ -109,17 +116,20 @@ def linker_script(
     text = template.read_text(encoding="utf-8")
     values = {"@BASE@": f"{base:#010x}", "@SIZE@": str(size), "@STACK@": str(stack_bytes)}
     if machine.l1 is None:
+        workers = machine.stacks(0)
         values["@STACK_TOP@"] = "(ORIGIN(L2) + LENGTH(L2)) & ~15"
-        values["@DATA_LIMIT@"] = "__stack_low"
-        values |= {"@L1_MEMORY@\n": "", "@L1_SECTION@\n": ""}
+        values["@DATA_LIMIT@"] = f"__stack_low - {workers}" if workers else "__stack_low"
+        values["@L1_MEMORY@\n"] = ""
     else:
         start, room = machine.l1
-        last = machine.harts - 1
-        variables = room - stack_bytes - last * machine.worker_stack
+        variables = room - machine.stacks(stack_bytes)
         values["@STACK_TOP@"] = f"{start + room:#010x}"
         values["@DATA_LIMIT@"] = "ORIGIN(L2) + LENGTH(L2)"
         values["@L1_MEMORY@"] = f"    L1 (rw) : ORIGIN = {start:#010x}, LENGTH = {variables}"
-        values["@L1_SECTION@\n"] = _L1_SECTION.format(last=last, worker_stack=machine.worker_stack)
+    section = "" if machine.l1 is None else _L1_SECTION
+    if machine.harts > 1:
+        section += _HARTS.format(last=machine.harts - 1, worker_stack=machine.worker_stack)
+    values["@L1_SECTION@\n"] = section
     regions = [
         f"    {name} (r) : ORIGIN = {start:#010x}, LENGTH = {size}\n"
         for name, start, size in machine.constants

@@ -17,6 +17,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.soc.board import Board, PlatformIO, board_called
 from htvm.aot.entry import model_sources, origin_lines, render, template_fields
 from htvm.firmware.arm import linker_script
+from htvm.firmware.host import driver_sources
 from htvm.firmware.isa import march
 from htvm.firmware.manifest import FILE, Device, PackageManifest, manifest_text
 from htvm.firmware.paths import NO_DEVICES, network_path, runtime_c, simd_folders
@@ -59,6 +60,12 @@ def refuse_kind(kind: str, soc: Soc) -> None:
     if soc.driver != NO_DEVICES:
         _refuse_devices(kind, soc)
     board, where = board_of(soc), f"package '{kind}'"
+    if soc.cluster is not None and kind != "cmake":
+        raise TargetError(
+            f"only a CMake library starts the second core, which {soc.title} has",
+            where=where,
+            hint="choose cmake, or build for a target with one core",
+        )
     if kind == "cmsis" and soc.host.arm is None:
         raise TargetError(
             f"a CMSIS pack is for Cortex-M cores, and {soc.host.name} is none",
@@ -153,6 +160,8 @@ def library_files(program: Program, soc: Soc | None = None) -> dict[str, str]:
         soc: the SoC it was built for; ``None`` if its kernels use no core's instructions.
     """
     files = dict(model_sources(program))
+    if soc is not None and soc.driver == NO_DEVICES:  # what starts a second core
+        files |= {path.name: path.read_text("utf-8") for path in driver_sources(soc)}
     # Where a header becomes part of a C file, compilers warn of functions that it does not call.
     asks = any("htvm_hal_timed_out" in text for text in files.values())
     files["htvm_hal.h"] = render("package/htvm_hal.h.jinja", timed_out=asks)
@@ -321,6 +330,7 @@ class _Package:
             "flash": program.constant_bytes,
             "arena": program.plan.peak,
             "stack": self.soc.host.stack,
+            "cluster": self.soc.cluster,
             "core": " and ".join((host.name, *(device.title for device in self.devices))),
             "drivers": list(dict.fromkeys(drivers)),
             "vectors": "" if host.vectors is None else march(host.isa),

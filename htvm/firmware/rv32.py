@@ -116,8 +116,8 @@ def open_firmware(path: Path, machine: Machine, stack_bytes: int) -> Firmware:
 
 
 def _reserved(machine: Machine, stack_bytes: int) -> int:
-    """Return the bytes of the stack in the machine's first RAM."""
-    return stack_bytes if machine.l1 is None else 0
+    """Return the bytes of the stacks in the machine's first RAM."""
+    return machine.stacks(stack_bytes) if machine.l1 is None else 0
 
 
 def _overflow(machine: Machine, use: MemoryUse) -> L2OverflowError:

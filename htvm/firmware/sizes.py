@@ -95,7 +95,7 @@ def _parts(program: Program, soc: Soc) -> dict[str, int]:
         "constants": program.constant_bytes,
         "arena": program.plan.peak,
         "inputs and outputs": tensor_bytes((*program.l2_inputs, *program.outputs)),
-        "stack": soc.host.stack if soc.host.stack_memory == "L2" else 0,
+        "stack": soc.stacks if soc.host.stack_memory == "L2" else 0,
     }
     if soc.code_memory != "L2":
         del parts["constants"]

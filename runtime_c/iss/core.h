@@ -30,8 +30,11 @@ enum { MAX_HARTS = 1, BANKS = 1, BANK_BYTES = 4, RELEASE_CYCLES = 0, WAKE_CYCLES
 #define CONTROL_BASE UINT32_MAX
 #endif
 
-/* The memory that harts reach without delay; its bytes are one RAM of the machine. */
-#ifdef HTVM_L1_MAPPED
+/* The memory whose banks harts share; its bytes are one RAM of the machine. */
+#ifdef HTVM_CLUSTER_SHARED_SIZE
+#define NEAR_BASE HTVM_L2_BASE
+#define NEAR_SIZE HTVM_CLUSTER_SHARED_SIZE
+#elif defined(HTVM_L1_MAPPED)
 #define NEAR_BASE HTVM_L1_BASE
 #define NEAR_SIZE (HTVM_L1_SIZE + HTVM_L1_RESERVED)
 #else

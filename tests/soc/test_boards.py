@@ -73,7 +73,7 @@ def test_every_number_has_a_source(name: str) -> None:
     board = boards()[name]
     given = {"core", "clock_hz", "flash", "ram"}
     more = ("fpu", "console", "platformio", "vector_bits", "npu", "npu_macs", "npu_clock_hz")
-    more += ("flash_reads",)
+    more += ("flash_reads", "cores")
     given |= {field for field in more if getattr(board, field)}
     assert {*board.sources} == given
     for text in board.sources.values():
@@ -238,7 +238,8 @@ def test_a_board_of_ones_own(
     capsys.readouterr()
     path = Path("mine.json")
     board = read_board(path)
-    assert {*board.unverified} == {*board.sources} == {"core", "fpu", "clock_hz", "flash", "ram"}
+    known = {"core", "fpu", "clock_hz", "flash", "ram", "cores"}
+    assert {*board.unverified} == {*board.sources} == known
     assert board.ram == boards()["pico-2"].ram and board.platformio is None
     data = json.loads(path.read_text())
     path.write_text(json.dumps(data | {"ram": {"base": "0x20000000", "size": 8192}}))

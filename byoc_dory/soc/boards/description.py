@@ -8,7 +8,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.soc.arm_cores import ARM_CORES, STACK, cost_of
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
 from byoc_dory.soc.board import SUFFIX, Board, board_called, boards
-from byoc_dory.soc.cores import CV32E40P, Host, RiscvVectors
+from byoc_dory.soc.cores import CV32E40P, Cluster, Host, RiscvVectors
 from byoc_dory.soc.parameters import Parameter
 
 
@@ -48,20 +48,49 @@ RAM_BYTES = 64 * 1024 * 1024
 _NONE = "none"
 
 
-def _design(board: str, vlen: int) -> Soc:
+# A second core as that of the RP2350.  Where a program runs at both, kernels share its loops.
+TWO_CORES = Cluster(
+    harts=2,
+    cores=2,
+    registers=0xF000_1000,  # assumed: of the simulator; chips wake each other in other ways
+    worker_stack=2048,  # published: PICO_CORE1_STACK_SIZE of the pico-sdk
+    banks=4,  # published: RP2350 data sheet, striped SRAM; assumed: flash, which has a cache
+    bank_bytes=4,
+    # assumed: as long as a store and a load of the RP2350's FIFO between cores.
+    release=4,
+    wake=4,
+    memory="L2",
+)
+
+
+def _design(board: str, vlen: int, cores: int) -> Soc:
     """Return the microcontroller of a board, with the target of its core only.
 
     Args:
         board: its name or file.
         vlen: bits of a vector register; 0: those of the board's core, or 128.
+        cores: number of cores that share the kernels.
 
     Raises:
         TargetError: the board's vectors have another length, or its file does not say which, or
-            says it of a core without vectors.
+            says it of a core without vectors; it has fewer cores, or nothing here executes several.
     """
+    if vlen and cores > 1:
+        raise TargetError(
+            f"no {cores} cores with vectors: QEMU's programs run on one",
+            hint="leave cores out, or choose rv32imc, rv32imac or hazard3 without vlen",
+        )
     if board == _NONE:
-        return MICROCONTROLLER if vlen == 0 else _with_vectors(vlen)
+        with_vectors = MICROCONTROLLER if vlen == 0 else _with_vectors(vlen)
+        return with_vectors if cores == 1 else _with_two_cores(MICROCONTROLLER)
     found = board_called(board)
+    if cores > max(found.cores, 1):
+        simulated = [one for one in boards().values() if CORES[one.core].platform == "rv32"]
+        known = ", ".join(one.name for one in simulated if one.cores >= cores)
+        raise TargetError(
+            f"no {cores} cores on the board {found.name}, as far as its file says",
+            hint=f"leave cores out; boards with so many: {known}",
+        )
     if vlen not in (0, found.vector_bits):
         has = f"its core's have {found.vector_bits}" if found.vector_bits else "its core has none"
         raise TargetError(
@@ -70,7 +99,7 @@ def _design(board: str, vlen: int) -> Soc:
         )
     host = _board_host(found)
     flash, ram = MICROCONTROLLER.memories
-    return replace(
+    soc = replace(
         MICROCONTROLLER,
         title=f"{found.title} ({found.chip})",
         clock_hz=found.clock_hz,
@@ -87,6 +116,25 @@ def _design(board: str, vlen: int) -> Soc:
         targets=(TargetSpec(found.core, (), host=host),),
         adjustable=(),
     )
+    return soc if cores == 1 else _with_two_cores(soc)
+
+
+def _with_two_cores(soc: Soc) -> Soc:
+    """Return a microcontroller with the targets that the simulator executes on two cores.
+
+    Raises:
+        TargetError: there is none.
+    """
+    specs = tuple(
+        spec for spec in soc.targets if spec.host is not None and spec.host.platform == "rv32"
+    )
+    if not specs:
+        raise TargetError(
+            f"no 2 cores of {soc.targets[0].name}: its programs run in emulators of one core",
+            where=soc.title,
+            hint="leave cores out; rv32imc, rv32imac and hazard3 are simulated with two",
+        )
+    return replace(soc, targets=specs, cluster=TWO_CORES, libraries=("multicore",))
 
 
 def _with_vectors(bits: int) -> Soc:
@@ -148,6 +196,7 @@ MICROCONTROLLER = Soc(
             "bits of a vector register; 0: those of the board's core, or 128",
             choices=(0, *VECTOR_BITS),
         ),
+        Parameter("cores", 1, "cores that share the kernels", choices=(1, TWO_CORES.cores)),
     ),
     design=_design,
 )

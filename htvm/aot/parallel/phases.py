@@ -56,17 +56,18 @@ class Cores:
 def cores_of(target: Target, l1_budget: int | None = None) -> Cores | None:
     """Return the cores that a target's CPU kernels may use; None for the host core alone.
 
-    A target without accelerators only has the host core, whatever else is in its SoC.
+    Of a SoC with accelerators, a target without them only has the host core.
 
     Args:
         target: the target of the build.
         l1_budget: bytes of the near memory that may be used; all of it by default.
     """
     cluster = target.soc.cluster
-    if cluster is None or not target.accelerators:
+    if cluster is None or (target.soc.accelerators and not target.accelerators):
         return None
-    near = target.soc.memory(cluster.memory).size
-    return Cores(cluster.cores, near if l1_budget is None else l1_budget, cluster.worker_stack)
+    near = 0 if cluster.memory == "L2" else target.soc.memory(cluster.memory).size
+    room = near if l1_budget is None else min(near, l1_budget)
+    return Cores(cluster.cores, room, cluster.worker_stack)
 
 
 @dataclass(frozen=True, eq=False)

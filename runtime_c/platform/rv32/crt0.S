@@ -8,6 +8,7 @@ _start:
 #ifdef HTVM_CLUSTER_HARTS
     csrr    a0, mhartid             /* all harts start here */
     bnez    a0, worker
+#ifdef HTVM_L1_MAPPED
     la      t0, __l1_start          /* both ends are multiples of 16 */
     la      t1, __l1_end
     bgeu    t0, t1, 4f
@@ -19,6 +20,7 @@ _start:
     addi    t0, t0, 16
     bltu    t0, t1, 3b
 4:
+#endif
 #endif
     la      sp, __stack_top
     csrw    mcountinhibit, zero     /* the core leaves reset with its counters stopped */

@@ -50,7 +50,9 @@ static inline void htvm_hal_trace(uint32_t event)
 _Noreturn void htvm_hart_main(uint32_t hart);
 
 /* Places a variable of the runtime in L1, which all harts access quickly; zero at the start. */
+#ifdef HTVM_L1_MAPPED
 #define HTVM_HAL_L1 __attribute__((section(".l1")))
+#endif
 
 /* Sleeps until woken; returns at once if that has happened since the last time. */
 static inline void htvm_hal_sleep(void)

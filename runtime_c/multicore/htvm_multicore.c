@@ -1,0 +1,104 @@
+/* Kernels on two equal cores without memory of their own; see htvm_parallel.h.  Operands stay where
+ * they are, so there is nothing to copy.
+ *
+ * In the simulator the second hart sleeps between kernels.  With the Pico's SDK it waits at the FIFO
+ * between both cores, which then belongs to the network; LIB_PICO_MULTICORE is defined wherever
+ * pico_multicore is linked.  Elsewhere one core computes all shares, one after another, with the same
+ * results: a board with another way to its second core replaces this file. */
+#include "htvm_parallel.h"
+
+#include "htvm_hal.h"
+
+#define CORES 2u
+
+#if defined(HTVM_HAL_HARTS) || defined(LIB_PICO_MULTICORE)
+/* What the second core runs; it is not written again before that core has answered. */
+static struct {
+    htvm_parallel_kernel_t kernel;
+    const void *args;
+} job;
+#endif
+
+#ifdef HTVM_HAL_HARTS
+
+/* Control registers of the simulated harts, by offset. */
+#define MASK (HTVM_CLUSTER_REGISTERS + 0u)    /* the harts that take part in the barrier */
+#define BARRIER (HTVM_CLUSTER_REGISTERS + 4u) /* a read waits until all have read it */
+#define WAKE (HTVM_CLUSTER_REGISTERS + 8u)
+
+#if HTVM_CLUSTER_CORES != 2
+#error "this file is for two cores"
+#endif
+
+void htvm_parallel_run(htvm_parallel_kernel_t kernel, const void *args)
+{
+    job.kernel = kernel;
+    job.args = args;
+    htvm_hal_write(MASK, 3u);
+    htvm_hal_write(WAKE, 2u);
+    kernel(args, 0, CORES);
+    (void)htvm_hal_read(BARRIER);
+}
+
+_Noreturn void htvm_hart_main(uint32_t hart)
+{
+    for (;;) {
+        htvm_hal_sleep();
+        job.kernel(job.args, hart, CORES);
+        (void)htvm_hal_read(BARRIER);
+    }
+}
+
+#elif defined(LIB_PICO_MULTICORE)
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "pico/multicore.h"
+
+/* A word in the FIFO says that there is a job, or that it is done; its value means nothing. */
+static void notify(void)
+{
+    atomic_thread_fence(memory_order_release);
+    multicore_fifo_push_blocking(0);
+}
+
+static void await(void)
+{
+    (void)multicore_fifo_pop_blocking();
+    atomic_thread_fence(memory_order_acquire);
+}
+
+static void serve(void)
+{
+    for (;;) {
+        await();
+        job.kernel(job.args, 1, CORES);
+        notify();
+    }
+}
+
+void htvm_parallel_run(htvm_parallel_kernel_t kernel, const void *args)
+{
+    static bool serving;
+    if (!serving) {
+        multicore_launch_core1(serve);
+        serving = true;
+    }
+    job.kernel = kernel;
+    job.args = args;
+    notify();
+    kernel(args, 0, CORES);
+    await();
+}
+
+#else
+
+void htvm_parallel_run(htvm_parallel_kernel_t kernel, const void *args)
+{
+    for (uint32_t core = 0; core < CORES; core++) {
+        kernel(args, core, CORES);
+    }
+}
+
+#endif
