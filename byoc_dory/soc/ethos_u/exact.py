@@ -6,9 +6,9 @@ before, if the shift is above 31.  *Single* rounding adds nothing, so that ties 
 
 onnxruntime rounds in float32, torch in integers of 64 bits after adding what is left of the bias;
 both round ties to even.  Networks in powers of two floor.  All of these grow with the sum, so two
-are the same function if the same sums are the least to reach each value of the output.  For
-onnxruntime's, these sums bound the multiplier from both sides; one in between is taken, if there is
-one.  Else the result has fraction bits at first, see `Fractions`.
+are the same function if the same sums are the least to reach each value of the output.  These sums
+bound the multiplier from both sides; one in between is taken, if there is one with the layer's bias
+or another one nearby.  Else the result has fraction bits at first, see `Fractions`.
 """
 
 from __future__ import annotations
@@ -61,11 +61,13 @@ class Scaling:
         multipliers: one, or one for each channel.
         shifts: as many.
         rounding: how it rounds.
+        biases: what is added to each channel's sums before; none if empty.
     """
 
     multipliers: tuple[int, ...]
     shifts: tuple[int, ...]
     rounding: Rounding
+    biases: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -177,12 +179,9 @@ def _of_steps(layer: Weighted, requant: _Steps) -> Scaling | Fractions | str:
     least, most = sums_of(layer)
     within = partial(_least_reaching, steps=steps, least=least, most=most)
     reached = within(lambda sums: requantized(sums, requant, channel_axis=0) - zero)
-    scaling = _between(steps, least, most, reached)
-    if isinstance(scaling, Scaling) and np.array_equal(
-        within(lambda sums: _scaled(sums, scaling)), reached
-    ):
-        return scaling
-    return _fractions(_rounding(requant), steps, least, most, reached)
+    rounding = _rounding(requant)
+    limits = steps, least, most, reached
+    return _biased(rounding, *limits) or _fractions(rounding, *limits)
 
 
 def _rounding(requant: _Steps) -> OnnxRequant | TorchRequant:
@@ -197,11 +196,6 @@ def _rounding(requant: _Steps) -> OnnxRequant | TorchRequant:
     return TorchRequant(tuple((2 * mul).tolist()), tuple(bits.tolist()), tuple(addend.tolist()))
 
 
-def _scaled(sums: Array, scaling: Scaling) -> Array:
-    multipliers = np.array(scaling.multipliers, np.int64)[:, None]
-    return rounded(sums * multipliers, np.array(scaling.shifts)[:, None], scaling.rounding)
-
-
 _LEAST_FRACTIONS, _MOST_FRACTIONS = 8, 24
 _INT32_BITS = 31 - 2.0**-16
 """What a magnitude may have, which leaves room for what is added below."""
@@ -211,6 +205,8 @@ _FEW = 17
 """After so many of these, two offsets do where one has not been found."""
 _OFFSETS = tuple(sign * near for near in range(17) for sign in (1, -1))[1:]
 """What is tried to add to results, in steps of fractions."""
+_BIASES = tuple(sign * near for near in range(9) for sign in (1, -1))[1:]
+"""What is tried to add to biases."""
 
 
 def _fractions(
@@ -314,29 +310,59 @@ class _Search:
         return np.minimum(self.multipliers + nudge, (1 << 31) - 1)
 
 
-def _between(steps: Array, least: Array, most: Array, reached: Array) -> Scaling | None:
-    """Return a requantization whose multipliers are between the bounds that the steps give."""
+def _biased(
+    requant: OnnxRequant | TorchRequant, steps: Array, least: Array, most: Array, reached: Array
+) -> Scaling | None:
+    """Return a requantization of sums with other biases, whose multipliers are between bounds.
+
+    What the source adds to its products moves to the sums as far as it is an integer there: all of
+    it, if results floor.
+    """
+    own = np.array(getattr(requant, "addend", (0,)), np.int64)
+    own = np.broadcast_to(np.rint(own / np.maximum(requant.multiplier, 1)), least.shape)
+    settled = np.zeros(least.shape, bool)
+    multipliers, shifts, biases = (np.zeros(least.shape, np.int64) for _ in range(3))
+    for nudge in _BIASES:
+        bias = own.astype(np.int64) + nudge
+        found = _between(steps, least + bias, most + bias, reached + bias[:, None])
+        new = found[2] & ~settled
+        for kept, each in zip((multipliers, shifts, biases), (*found[:2], bias), strict=True):
+            kept[new] = each[new]
+        settled |= new
+        if settled.all():
+            added = tuple(biases.tolist()) if biases.any() else ()
+            return Scaling(tuple(multipliers.tolist()), tuple(shifts.tolist()), "single", added)
+    return None
+
+
+def _between(steps: Array, least: Array, most: Array, reached: Array) -> tuple[Array, Array, Array]:
+    """Return multipliers between the bounds that the steps give, shifts, and where both are right.
+
+    All are of ``[K]``.
+    """
     # A step is reached where the sum is at least (step - 0.5) times the sums of one step.
     halves = steps - 0.5
     positive = np.broadcast_to(halves > 0, reached.shape)
     ends = np.stack([reached / halves, (reached - 1) / halves])
     # Of a step that every sum reaches only one side counts, and of one that none does.
-    ends[1] = np.where(reached == least[:, None], np.where(positive, 0.0, np.inf), ends[1])
-    ends[0] = np.where(reached > most[:, None], np.where(positive, np.inf, 0.0), ends[0])
+    always, never = reached == least[:, None], reached > most[:, None]
+    ends[1] = np.where(always, np.where(positive, 0.0, np.inf), ends[1])
+    ends[0] = np.where(never, np.where(positive, np.inf, 0.0), ends[0])
     low, high = np.maximum(ends.min(0).max(1), 0.0), ends.max(0).min(1)
-    if not (low < high).all():
-        return None
-    multipliers, shifts = [], []
-    for lowest, highest in zip(low.tolist(), high.tolist(), strict=True):
-        # A channel whose output takes no step leaves the multiplier open.
-        middle = (lowest + highest) / 2 if highest < np.inf else max(2 * lowest, 1.0)
-        _, exponent = np.frexp(1 / middle)
-        shift = 31 - int(exponent)
-        multipliers.append(min(int(np.rint(2.0**shift / middle)), (1 << 31) - 1))
-        shifts.append(shift)
-    if _out_of_range(tuple(shifts)):
-        return None
-    return Scaling(tuple(multipliers), tuple(shifts), "single")
+    # A channel whose output takes no step leaves the multiplier open.
+    middle = np.where(high < np.inf, (low + high) / 2, np.maximum(2 * low, 1.0))
+    right = (low <= high) & (np.maximum(-least, most) < 1 << 31)
+    middle = np.where(right, middle, 1.0)
+    shifts = 31 - np.frexp(1 / middle)[1].astype(np.int64)
+    right &= (shifts >= SHIFTS[0]) & (shifts <= SHIFTS[1])
+    shifts = np.clip(shifts, *SHIFTS)
+    multipliers = np.minimum(np.rint(2.0**shifts / middle), (1 << 31) - 1).astype(np.int64)
+    there, before = (
+        rounded(sums * multipliers[:, None], shifts[:, None], "single")
+        for sums in (reached, reached - 1)
+    )
+    right &= ((there >= steps) | never).all(1) & ((before < steps) | always).all(1)
+    return multipliers, shifts, right
 
 
 def _least_reaching(

@@ -224,7 +224,7 @@ class _Writer:
         assert not isinstance(scaling, str)  # by a rule
         source = layer.inputs[0]
         zero_point = zero_points_of(layer.requant)[0]
-        bias = np.zeros(layer.K, np.int32) if layer.bias is None else layer.bias
+        bias = _bias(layer)
         absorbed = self._absorbed_by(layer)
         if absorbed is not None:
             source = absorbed.inputs[0]
@@ -439,11 +439,19 @@ def _before(layer: Weighted, move: Interleaving) -> tuple[int, int]:
     return move.start[0] - layer.fy + 1, move.start[1] - layer.fx + 1
 
 
+def _bias(layer: Weighted) -> Array:
+    """Return the biases of a layer as it is requantized, int64 ``[K]``."""
+    scaling = scaling_of(layer)
+    more = scaling.biases if isinstance(scaling, Scaling) else ()
+    own = np.zeros(layer.K, np.int64) if layer.bias is None else layer.bias.astype(np.int64)
+    return own + np.array(more or 0, np.int64)
+
+
 def _bias_around(layer: Weighted, zero_point: int) -> Array:
     """Return the biases with which the sums are the same around another zero point; int64."""
     moved = zero_point - zero_points_of(layer.requant)[0]
     sums = layer.weight.reshape(layer.K, -1).astype(np.int64).sum(1)
-    return moved * sums + (0 if layer.bias is None else layer.bias.astype(np.int64))
+    return moved * sums + _bias(layer)
 
 
 def _map(tensor: Tensor) -> tuple[int, int, int]:
