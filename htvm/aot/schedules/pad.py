@@ -27,7 +27,7 @@ def schedule_pad(func: PrimFunc, *, runs: bool = False, backward: bool = False) 
 
     Args:
         func: any function.
-        runs: whether each run is a call.
+        runs: whether each run of int8 is a call.
         backward: whether the last element is written first.
     """
     source, target = func.params
@@ -76,9 +76,9 @@ class _Writer:
         runs: bool,
         backward: bool,
     ) -> None:
-        self.runs, self.backward = runs, backward
-        self.inner, self.outer, self.before, self.value = inner, outer, before, value
         dtype = str(value.ty.dtype)
+        self.runs, self.backward = runs and dtype == "int8", backward
+        self.inner, self.outer, self.before, self.value = inner, outer, before, value
         self.source = tirx.decl_buffer((math.prod(inner),), dtype, name="source")
         self.target = tirx.decl_buffer((math.prod(outer),), dtype, name="target")
         padded = [axis for axis, size in enumerate(inner) if size != outer[axis]]

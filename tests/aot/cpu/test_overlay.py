@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from tvm import relax
+from tvm.relax import op as R
 
+import htvm
 from byoc_dory.layers import Shift
 from htvm import zoo
 from htvm.aot.cpu import compile_cpu
@@ -16,6 +18,7 @@ from htvm.aot.lower import _may_alias
 from htvm.aot.steps import ModelCall
 from patterns.ops.convolution import Window, conv2d_of
 from tests.aot.cpu import native
+from tests.generated.operators import module_of
 
 KINDS = ("", "dsp", "thumb", "mve")
 NETWORKS = ("resnet8", "ds_cnn", "mobilenet_v1")
@@ -178,3 +181,16 @@ def test_copied_runs_do_not_overlap() -> None:
     assert "htvm_copy((&(out[16])), (&(in0[0])), (uint32_t)320)" in pad.source
     # The copy's destination begins 16 bytes behind the output's start.
     assert overlay.below - 16 >= 320 and overlay.above + 16 >= 320
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+def test_runs_are_copied_in_elements_of_every_type(dtype):
+    """Calls copy bytes of int8; others are loops."""
+    rng, widths = np.random.default_rng(0), [0, 0, 1, 2, 2, 1, 0, 0]
+    data = rng.integers(0, 100, (1, 5, 6, 3)).astype(dtype)
+    net = module_of(
+        ((data.shape, dtype),), lambda bb, x: [bb.emit(R.nn.pad(x, widths, "constant", 7))]
+    )
+    found = htvm.build(net, "cortex_m4").run([data]).outputs[0]
+    wanted = np.pad(data, [(0, 0), (1, 2), (2, 1), (0, 0)], constant_values=7)
+    np.testing.assert_array_equal(found, wanted)
