@@ -45,6 +45,9 @@ STACK_BYTES = 256
 SMALL_STACK_BYTES = 64
 """The same where memory is scarce: a workspace lies in the arena, which is rarely full."""
 
+_CHARACTERS = frozenset(("int8", "uint8"))
+"""C's character types, as which any bytes may be accessed."""
+
 UNROLL_SUFFIX = "__unroll"
 """Marks such a loop in its variable's name; followed by the factor."""
 
@@ -126,8 +129,9 @@ def lower(
         if core.large:
             func = call_least(func)
         func = _without_single_turns(func)
-        passes = tvm.transform.Sequential(_to_intrinsics(unroll, _has_conditions(func)))
-        lowered = passes(tvm.IRModule({symbol: func}))[symbol]
+        lowered = _with_intrinsics(func, symbol, unroll, share=True)
+        if _mixes_types(lowered):
+            lowered = _with_intrinsics(func, symbol, unroll, share=False)
     body = _compute_where_needed(_define_shift_left(_name_loops(lowered.body)))
     pointers = _with_pointers(lowered, body, list(names), outputs, stack_bytes)
     output = len(names) - 1
@@ -169,7 +173,7 @@ def _may_alias(one: str, other: str) -> bool:
     Compilers may take accesses of two types for independent, unless one of them is a character
     type (C11 6.5p7).
     """
-    return one == other or not {"int8", "uint8"}.isdisjoint((one, other))
+    return one == other or not _CHARACTERS.isdisjoint((one, other))
 
 
 def _without_single_turns(func: PrimFunc) -> PrimFunc:
@@ -181,6 +185,24 @@ def _without_single_turns(func: PrimFunc) -> PrimFunc:
         return substituted(loop.body, {loop.loop_var: loop.min})
 
     return func.with_body(tvm_ffi.structural_map(func.body, (For, visit)))
+
+
+def _with_intrinsics(func: PrimFunc, symbol: str, unroll: bool, *, share: bool) -> PrimFunc:
+    passes = tvm.transform.Sequential(_to_intrinsics(unroll, _has_conditions(func), share))
+    return passes(tvm.IRModule({symbol: func}))[symbol]
+
+
+def _mixes_types(func: PrimFunc) -> bool:
+    """Whether an array is used as one of another type, too, in a way that C leaves undefined.
+
+    TVM gives an array to a later buffer of any type that fits into its bytes.  In C, an array has
+    the alignment of its own type, and what is in it may else be accessed as characters only (C11
+    6.3.2.3p7, 6.5p7).
+    """
+    views: list[Any] = []
+    tvm_ffi.structural_walk(func.body, (DeclBuffer, views.append))
+    used = ((str(view.buffer.ty.dtype), str(view.data.args[0].ty.dtype)) for view in views)
+    return any(dtype not in (own, *_CHARACTERS) for dtype, own in used)
 
 
 def _has_conditions(func: PrimFunc) -> bool:
@@ -206,12 +228,12 @@ def _to_flat_buffers() -> list[Any]:
     ]
 
 
-def _to_intrinsics(unroll: bool, conditions: bool) -> list[Any]:
+def _to_intrinsics(unroll: bool, conditions: bool, share: bool) -> list[Any]:
     block, plain = s_tir.transform, tirx.transform
     return [
         plain.NarrowDataType(32),
         block.LoopPartition(),
-        plain.StorageRewrite(),
+        *((plain.StorageRewrite(),) if share else ()),
         # It takes long for large expressions, even if there is nothing to hoist.
         *((block.HoistIfThenElse(),) if conditions else ()),
         *((plain.UnrollLoop(),) if unroll else ()),

@@ -20,9 +20,10 @@ from htvm.aot.reference import build_llvm_reference
 from htvm.aot.steps import Alias
 from htvm.firmware.isa import RV32_CFLAGS, rv32_flags
 from htvm.firmware.toolchain import Compiler
+from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
 from tests.aot.cpu import native
-from tests.aot.cpu.modules import int8, module
+from tests.aot.cpu.modules import bias_of, int8, module
 from tests.tools import tool
 
 MODES = ("scheduled", "default")
@@ -236,3 +237,15 @@ def test_the_reference_refuses_other_inputs():
         reference([np.zeros((1, 640), "uint8")])
     with pytest.raises(InputError, match="2 inputs"):
         reference([np.zeros((1, 640), "int8")] * 2)
+
+
+@pytest.mark.parametrize("core", ["", "dsp", "mve"])
+def test_no_array_is_accessed_as_one_of_another_type(core):
+    """An int8 array that is also one of int32 would be misaligned, which Cortex-M may trap."""
+    rng = np.random.default_rng(3)
+    layer = conv2d_of(
+        int8(rng, 6, 8, 1, 1), bias_of(rng, 6), Window(layout="NCHW"), Shift(8)
+    )  # its sums fit into the bytes of the column, once that is read
+    net = module({"x": (1, 8, 1, 1)}, lambda bb, x: layer.write(bb, [x], "conv2d_0"))
+    code = compile_cpu(net, "net", simd=core, scarce=True)
+    assert not re.search(r"_t ?\*\)", native.source_of(code))
