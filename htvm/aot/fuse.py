@@ -276,22 +276,40 @@ def _own_copies(module: IRModule, macs: Mapping[str, int]) -> IRModule:
         callee = call.args[0] if call.op == _CALL_TIR else None
         if callee is not None and _SEPARATOR in name:
             layer, operator, _ = name.rsplit(_SEPARATOR, 2)
-            func = module[callee]
+            func, args = _without_unread(module[callee], call.args[1])
             kind = str(func.attrs.get("htvm.kind", operator))
-            roles = _roles(func, operator, call.args[1])
+            roles = _roles(func, operator, args)
             func = func.with_attr(_LAYER, layer).with_attr(_OPERATOR, kind)
             func = func.with_attr(_ROLES, roles)
             if name in macs:
                 func = func.with_attr(_MACS, macs[name])
-            if kind == "pad" or len(call.args[1].fields) > _MANY:
+            if kind == "pad" or len(args) > _MANY:
                 func = func.with_attr("op_pattern", _OPAQUE)
-            elif _narrows_sums(func, call.args[1]):
+            elif _narrows_sums(func, args):
                 func = func.with_attr("op_pattern", _ELEMENTWISE)
-            copy = builder.add_func(func, f"{layer}_{kind}")
-            call = relax.Call(call.op, [copy, *call.args[1:]], call.attrs, call.ty_args, call.span)
+            copy, rest = builder.add_func(func, f"{layer}_{kind}"), call.args[2:]
+            operands = [copy, relax.Tuple(args), *rest]
+            call = relax.Call(call.op, operands, call.attrs, call.ty_args, call.span)
         return builder.emit(call, name)
 
     return _rebuild(module, emit)
+
+
+def _without_unread(func: PrimFunc, args: Sequence[Expr]) -> tuple[PrimFunc, list[Expr]]:
+    """Drop constants that a PrimFunc does not read, such as shifts that are one number in it."""
+    loads: list[Any] = []
+    tvm_ffi.structural_walk(func.body, (TensorLoad, loads.append))
+    unread = {
+        at
+        for at, arg in enumerate(args)
+        if isinstance(arg, GenericConst)
+        and not any(load.source.same_as(func.params[at]) for load in loads)
+    }
+    if not unread:
+        return func, list(args)
+    kept = [buffer for at, buffer in enumerate(func.params) if at not in unread]
+    func = tirx.PrimFunc(kept, func.body, attrs=func.attrs)
+    return func, [arg for at, arg in enumerate(args) if at not in unread]
 
 
 def _narrows_sums(func: PrimFunc, args: Sequence[Expr]) -> bool:

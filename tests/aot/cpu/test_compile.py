@@ -12,7 +12,7 @@ from tvm import relax
 from tvm.relax import op as R
 
 from byoc_dory.errors import HtvmError, InputError, UnsupportedError
-from byoc_dory.layers import MulShift, Shift
+from byoc_dory.layers import MulShift, Shift, TorchRequant
 from htvm import zoo
 from htvm.aot.cpu import compile_cpu
 from htvm.aot.lower import STACK_BYTES
@@ -22,8 +22,10 @@ from htvm.firmware.isa import RV32_CFLAGS, rv32_flags
 from htvm.firmware.toolchain import Compiler
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import Dense
+from patterns.ops.tflite.wide import WideConv2d
 from tests.aot.cpu import native
 from tests.aot.cpu.modules import bias_of, int8, module
+from tests.generated.operators import module_of
 from tests.tools import tool
 
 MODES = ("scheduled", "default")
@@ -249,3 +251,21 @@ def test_no_array_is_accessed_as_one_of_another_type(core):
     net = module({"x": (1, 8, 1, 1)}, lambda bb, x: layer.write(bb, [x], "conv2d_0"))
     code = compile_cpu(net, "net", simd=core, scarce=True)
     assert not re.search(r"_t ?\*\)", native.source_of(code))
+
+
+@pytest.mark.parametrize("shifts", [(20,), (20, 21, 20, 21, 20, 21)])
+@pytest.mark.parametrize("kind", ["torch", "wide"])
+def test_what_a_kernel_does_not_read_is_no_parameter(kind, shifts):
+    """One shift for all channels is a number in the code; its array takes no flash."""
+    rng = np.random.default_rng(3)
+    factors, bias = np.full(len(shifts), 900, "int32"), bias_of(rng, 6)
+    if kind == "torch":
+        dtype, requant = "int8", TorchRequant(tuple(factors.tolist()), shifts)
+        layer = conv2d_of(int8(rng, 6, 8, 1, 1), bias, Window(), requant)
+    else:
+        dtype, each = "int16", np.asarray(shifts, "int32")
+        layer = WideConv2d(int8(rng, 6, 1, 1, 8), bias.astype("int64"), factors, each)
+    net = module_of((((1, 3, 3, 8), dtype),), lambda bb, x: [layer.write(bb, [x], "conv2d_0")])
+    found = [(name, each) for each in compile_cpu(net, "net").kernels for name, *_ in each.params]
+    assert all(len(re.findall(rf"\b{name}\b", each.source)) > 1 for name, each in found)
+    assert any("shift" in name for name, _ in found) == (len(shifts) > 1)

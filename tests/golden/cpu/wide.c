@@ -3,7 +3,6 @@
 /* constant: net_batch_matmul_multiplier[1], int32: multiplier of batch_matmul, int32 1 */
 /* constant: net_conv_bias[6], int64: bias of conv, int64 6 */
 /* constant: net_conv_multipliers[1], int32: multipliers of conv, int32 1 */
-/* constant: net_conv_shifts[1], int32: shifts of conv, int32 1 */
 /* constant: net_conv_weight[432], int8: weight of conv, int8 6x3x3x8 */
 /* constant: net_leaky_multipliers[2], int32: multipliers of leaky, int32 2 */
 /* constant: net_logistic_curve[256], int16: curve of logistic, int16 256 */
@@ -18,7 +17,7 @@
  * int16 1x5x6x8 -> int16 1x2x4x6
  * element-wise operators inlined
  */
-void net_conv(const int16_t *restrict in0, const int8_t *restrict weight, const int64_t *restrict bias, const int32_t *restrict multipliers, const int32_t *restrict shifts, int16_t *restrict out) {
+void net_conv(const int16_t *restrict in0, const int8_t *restrict weight, const int64_t *restrict bias, const int32_t *restrict multipliers, int16_t *restrict out) {
   int32_t sums;
   for (int32_t y = 0; y < 2; ++y) {
     for (int32_t x = 0; x < 4; ++x) {
