@@ -259,7 +259,7 @@ class RegionGenerator:
         for number in reversed(range(len(layers))):
             layer, plan, symbol = layers[number], planned.layers[number], symbols[number]
             if plan.preload is not None:
-                later = next(kernel for kernel in kernels if kernel.kind == "layer")
+                later = next(each for each in kernels if each.plan and each.plan.preloaded)
                 array = next(entry.name for entry in later.constants if not entry.memory)
                 plan = replace(plan, preload=replace(plan.preload, array=array))
             started = [

@@ -26,7 +26,7 @@ class Follower:
 
 @dataclass(frozen=True)
 class Preload:
-    """The next layer's first block of constants, loaded while the last tile is computed.
+    """The first block of constants of the next layer in turn, loaded during the last tile.
 
     Attributes:
         bytes: its size.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from byoc_dory.errors import TileProgramError
 from byoc_dory.layers import Layer, Tensor
+from byoc_dory.residency.preloads import layer_before
 from byoc_dory.tileloop.program import TileProgram
 
 
@@ -131,7 +132,7 @@ def _uses(running: Sequence[Running], starts: Mapping[int, int]) -> Iterator[_Us
         for operand in program.operands:
             if not operand.resident and not operand.beside:
                 name = f"{operand.name} of {each.layer.name}"
-                begin = first - operand.preloaded
+                begin = layer_before(number, starts) if operand.preloaded else first
                 yield _Use(name, operand.l1, program.end(operand), begin, number)
         out = program.result
         if out.resident:

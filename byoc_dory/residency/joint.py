@@ -76,7 +76,7 @@ def plan_jointly(
         # Sets that are excluded later because no offsets were found are still allowed here: only
         # the first bound holds.
         bound = bound or decision.bound
-        placement = _placed(given, problem, decision, (), (), state_offsets)
+        placement = _placed(given, problem, decision, (), {}, state_offsets)
         if placement.plan.peak <= problem.limit:
             break
         for group in placement.crowded:
@@ -84,7 +84,7 @@ def plan_jointly(
         problem = replace(problem, together=(*problem.together, *placement.crowded))
     else:
         decision = separate
-        placement = _placed(given, problem, decision, (), (), state_offsets)
+        placement = _placed(given, problem, decision, (), {}, state_offsets)
     if starts and placement.plan.peak > problem.limit:
         raise TilingError(
             f"{placement.plan.peak} B are under way at a time, L1 has {problem.limit}",
@@ -117,7 +117,7 @@ def _place_pairs(
     plans = given.plan(decision, placement, cycles_alone).layers
     pairs = pairs_of(given.layers, given.tilers, plans)
     while pairs:
-        paired_placement = _placed(given, problem, decision, pairs, (), state_offsets)
+        paired_placement = _placed(given, problem, decision, pairs, {}, state_offsets)
         if paired_placement.plan.peak <= problem.limit:
             return pairs, paired_placement
         pairs.pop()  # the one that saves least
@@ -140,10 +140,9 @@ def _place_preloads(
     if given.tilers[0].options.schedule != "overlapped":
         return {}, placement
     alone = given.plan(decision, placement, cycles_alone, pairs).layers
-    starts = given.starts
-    allowed = {n: True for n in range(len(alone)) if n not in starts and n - 1 not in starts}
+    allowed = {n: True for n in range(len(alone)) if n not in given.starts}
     while allowed:
-        plans, early, _ = preloads_of(given.tilers, alone, allowed)
+        plans, early, _ = preloads_of(given.tilers, alone, allowed, given.starts)
         if not early:
             break
         own = list(map(tensors_of_plan, given.tilers, plans))
@@ -156,7 +155,11 @@ def _place_preloads(
             if part.offset + part.bytes > problem.limit
             for layer in range(part.first, part.last + 1)
         }
-        near = [layer for layer in early if {layer - 1, layer} & crowded]
+        near = [
+            layer
+            for layer, loader in early.items()
+            if crowded.intersection(range(loader, layer + 1))
+        ]
         wider = [n for n in near if plans[n].solution.tile != alone[n].solution.tile]
         if wider:
             allowed |= dict.fromkeys(wider, False)
@@ -171,7 +174,7 @@ def _placed(
     problem: RegionProblem,
     decision: Decision,
     pairs: Sequence[Pair],
-    early: Collection[int],
+    early: Mapping[int, int],
     state_offsets: Mapping[str, int],
     own: Sequence[Tensors] | None = None,
 ) -> L1Placement:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from byoc_dory.plan import LayerPlan, Preload
@@ -11,22 +11,30 @@ from byoc_dory.tiling.problem import solution_of
 
 
 def preloads_of(
-    tilers: Sequence[Tiler], plans: Sequence[LayerPlan], allowed: Mapping[int, bool]
-) -> tuple[list[LayerPlan], list[int], int]:
+    tilers: Sequence[Tiler],
+    plans: Sequence[LayerPlan],
+    allowed: Mapping[int, bool],
+    starts: Collection[int] = (),
+) -> tuple[list[LayerPlan], dict[int, int], int]:
     """Return the plans under which layers load the next one's constants, if that saves cycles.
 
     Args:
         tilers, plans: of the layers.
         allowed: the layers whose constants may be loaded with the layer before, and whether they
             may then compute all channels at once, which takes more of L1.
+        starts: layers that are only waited for in their turn, which load nothing then.
 
     Returns:
-        The plans, the layers whose constants are loaded early, and the predicted cycles saved.
+        The plans, the layers whose constants are loaded early, each with the one that loads them,
+        and the predicted cycles saved.
     """
-    result, early, saved = list(plans), [], 0
-    for number in range(1, len(result)):
-        before, plan = result[number - 1 : number + 1]
-        if number not in allowed or before.ahead or not tilers[number - 1].cost.preloads:
+    result, early, saved = list(plans), dict[int, int](), 0
+    for number in range(len(plans)):
+        loader = layer_before(number, starts)
+        if number not in allowed or loader < 0:
+            continue
+        before, plan = result[loader], result[number]
+        if before.ahead or not tilers[loader].cost.preloads:
             continue
         if not tilers[number].cost.first_constants(plan):
             continue
@@ -35,14 +43,19 @@ def preloads_of(
         for way in _ways_to_find(tilers[number], plan, whole=allowed[number]):
             size = own.first_constants(replace(way, preloaded=False))
             loading = replace(before, preload=Preload(size, plan.l1_weights))
-            gain = tilers[number - 1].cost.of(before) - tilers[number - 1].cost.of(loading)
+            gain = tilers[loader].cost.of(before) - tilers[loader].cost.of(loading)
             gains.append((gain + own.of(plan) - own.of(way), loading, way))
         gain, loading, way = max(gains, key=lambda each: each[0])
         if gain > 0:
-            early.append(number)
+            early[number] = loader
             saved += gain
-            result[number - 1 : number + 1] = [loading, way]
+            result[loader], result[number] = loading, way
     return result, early, saved
+
+
+def layer_before(number: int, starts: Collection[int]) -> int:
+    """Return the last layer before this one that is computed in its turn; -1 if there is none."""
+    return next((layer for layer in reversed(range(number)) if layer not in starts), -1)
 
 
 def _ways_to_find(tiler: Tiler, plan: LayerPlan, *, whole: bool) -> Iterator[LayerPlan]:

@@ -79,7 +79,7 @@ class RegionChoices:
         for pair in pairs:
             one, other = layers[pair.first : pair.first + 2]
             layers[pair.first : pair.first + 2] = pair.with_offsets(one, other)
-        layers, early, saved = preloads_of(self.tilers, layers, preloaded or {})
+        layers, early, saved = preloads_of(self.tilers, layers, preloaded or {}, self.starts)
         if pairs or early:
             l1_used = [
                 sum(part.bytes for part in placement.map if part.first <= layer <= part.last)

@@ -126,7 +126,7 @@ def place(
     begins: Mapping[int, int] | None = None,
     in_place: Collection[int] = (),
     state_offsets: Mapping[str, int] | None = None,
-    preloaded: Collection[int] = (),
+    preloaded: Mapping[int, int] | None = None,
 ) -> L1Placement:
     """Assign offsets to everything.
 
@@ -137,7 +137,7 @@ def place(
         begins: layers that begin before their turn, each with the layer beside which it does.
         in_place: layers whose result, if it does not stay, is written over their only operand.
         state_offsets: byte offset of each tensor that is in L1 in any case, outside the limit.
-        preloaded: layers whose constants are there with the layer before.
+        preloaded: layers whose constants are loaded by one before, each with that.
 
     Returns:
         The placement; its peak may exceed the limit if no offsets without gaps were found.
@@ -152,7 +152,7 @@ def place(
                 uses.append(BufferUse(_buffer_name(layer, operand), size, first, layer))
                 tensors.append(problem.reads[layer][operand])
         if parts.weights:
-            begin = first - (layer in preloaded)
+            begin = first if preloaded is None else preloaded.get(layer, first)
             uses.append(BufferUse(_weights_name(layer), parts.weights, begin, layer))
             tensors.append(f"weights of {problem.writes[layer]}")
         name = problem.writes[layer]

@@ -171,6 +171,25 @@ def test_the_plan_saves_what_the_cores_hide() -> None:
         assert first < number
 
 
+def test_weights_are_loaded_before_the_cores_are_waited_for() -> None:
+    """The layer in front of a join loads what the layer behind it multiplies by."""
+    code = code_of(stack(1))
+    plan = code.plan
+    assert plan is not None
+    across = [
+        number
+        for number, each in enumerate(plan.layers)
+        if each.preloaded and number - 1 in plan.starts
+    ]
+    assert across
+    kernels = [kernel for kernel in code.kernels if kernel.kind == "layer"]
+    for number in across:
+        loader = max(turn for turn in range(number) if turn not in plan.starts)
+        preload, weights = plan.layers[loader].preload, kernels[number].constants[0].name
+        assert preload is not None and preload.l1 == plan.layers[number].l1_weights
+        assert weights in kernels[loader].source
+
+
 # ---------------------------------------------------------------------- what is split
 
 
@@ -268,11 +287,11 @@ def test_what_others_read_in_l1_is_not_overwritten(budget: int | None) -> None:
 
 
 def mutants(code: RegionCode, rng: np.random.Generator) -> tuple[list[Running], Mapping[int, int]]:
-    """One change: a start or an end elsewhere, two layers swapped, or a place in L1 moved."""
+    """One change: a start or an end elsewhere, layers swapped, or a result or weights moved."""
     layers, plan = running(code), code.plan
     assert plan is not None
     starts = dict(plan.starts)
-    kind, number = int(rng.integers(4)), int(rng.choice(list(starts)))
+    kind, number = int(rng.integers(5)), int(rng.choice(list(starts)))
     if kind == 0:
         starts[number] = int(rng.integers(-1, len(layers)))
     elif kind == 1:
@@ -284,12 +303,17 @@ def mutants(code: RegionCode, rng: np.random.Generator) -> tuple[list[Running], 
         layers.insert(at, layer)
         starts[at] = starts.pop(number)
     else:
-        changed = layers[int(rng.integers(len(layers)))]
-        out = changed.program.result
-        moved = replace(out, l1=int(rng.integers(0, 6000)) * 16)
-        layers[layers.index(changed)] = replace(
-            changed, program=replace(changed.program, result=moved)
-        )
+        at, place = int(rng.integers(len(layers))), int(rng.integers(0, 6000)) * 16
+        program = layers[at].program
+        if kind == 3:
+            program = replace(program, result=replace(program.result, l1=place))
+        else:
+            operands = [
+                replace(operand, l1=place) if operand.name == "weights" else operand
+                for operand in program.operands
+            ]
+            program = replace(program, operands=tuple(operands))
+        layers[at] = replace(layers[at], program=program)
     return layers, starts
 
 
@@ -327,8 +351,10 @@ def is_harmless(layers: Sequence[Running], starts: Mapping[int, int]) -> bool:
                     if each.layer.output.name in [t.name for t in reader.layer.inputs]
                 ]
                 last = max([number, *readers])
-            owner = f"{number} {operand.name}"
-            for cycle in range(begins[number], last + 1):
+            owner, begin = f"{number} {operand.name}", begins[number]
+            if operand.preloaded:
+                begin = max((turn for turn in range(number) if turn not in starts), default=begin)
+            for cycle in range(begin, last + 1):
                 for line in range(operand.l1 // 16, -(-program.end(operand) // 16)):
                     if owners.setdefault((cycle, line), owner) != owner:
                         return False
