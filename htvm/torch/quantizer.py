@@ -19,6 +19,7 @@ from byoc_dory.soc.base import Target
 from htvm.arithmetic import Arithmetic, arithmetic_of
 from htvm.public import public
 from htvm.torch.array import ArrayLayer, in_passes, takes
+from htvm.torch.constants import constants_of
 from htvm.torch.observers import ConverterOffset, GridBias, observer_of
 from htvm.torch.specs import Specs
 from htvm.torch.transformers import Rewritten, rewrite
@@ -98,6 +99,7 @@ REAL = (
 )
 """Operators that a host computes in reals, between tensors of integers."""
 
+_PAIRS = (*SUMS, _aten.mul.Tensor, _aten.sub.Tensor)
 _JOINS = (_aten.cat.default, _aten.stack.default)
 
 
@@ -144,7 +146,7 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         self._ties: list[_Tie] = []
         self._on_array: list[ArrayLayer] = []
         self._rewritten: list[Rewritten] = []
-        self._constant: set[Any] = set()
+        self._constant: dict[Any, Any] = {}
 
     # ------------------------------------------------------------------ what torchao calls
 
@@ -176,7 +178,7 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         found: dict[Any, Any] = {}  # tensor -> its specification
         on_array = {product: layer for layer in self._on_array for product in layer.products}
         rewritten = {each.node: each for each in self._rewritten}
-        self._constant = _constants(model.graph)
+        self._constant = constants_of(model)
         for node in model.graph.nodes:
             if node.op != "call_function" or node in self._constant:
                 continue
@@ -190,7 +192,7 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
                 self._annotate_weighted(node, found)
             elif node.target in SUMS and len(self._operands(node)) == 2:
                 self._annotate_sum(node, found)
-            elif node.target in PASSING or node.target in (*RECTIFIERS, *CLIPS):
+            elif node.target in (*PASSING, *RECTIFIERS, *CLIPS, _aten.embedding.default):
                 self._share(node, [node.args[0]], found)
             elif node.target in _JOINS:
                 self._share(node, list(node.args[0]), found)
@@ -277,7 +279,8 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         chain = [node]
         if follower is not None and follower.target in RECTIFIERS:
             chain.append(follower)
-        if self.arithmetic.scales == "power_of_two":
+        computed = not self._constant.keys() & node.args[:2]
+        if self.arithmetic.scales == "power_of_two" and computed:
             self._share(node, list(node.args[:2]), found, chain)
             return
         self._annotate_real(node, found, chain)
@@ -318,11 +321,29 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         found[last] = self._specs.activation
 
     def _operands(self, node: Any) -> list[Any]:
-        """Return the computed tensors that a node reads, the same one twice included.
+        """Return the tensors of a node that are to be integers, the same one twice included.
 
-        A fourth one is the mask of attention, whose infinities are no integers.
+        These are computed; or constants that are added to such a one, or multiplied with it,
+        element by element, as positions are.  Masks and what they are added to are not: their
+        infinities are no integers.  (A fourth argument is the mask of attention.)
         """
-        return [each for each in node.args[:3] if _is_tensor(each) and each not in self._constant]
+        tensors = [each for each in node.args[:3] if _is_tensor(each)]
+        return [
+            each
+            for each in tensors
+            if (node.target in _PAIRS and self._is_table(each))
+            or (each not in self._constant and not self._is_masked(each))
+        ]
+
+    def _is_table(self, node: Any) -> bool:
+        """Whether it is several constant reals; a single one makes a function of one tensor."""
+        constant = self._constant.get(node)
+        return constant is not None and constant.numel() > 1 and _is_finite(constant)
+
+    def _is_masked(self, node: Any) -> bool:
+        """Whether a constant with infinities is added to it."""
+        added = node.args[:2] if node.target in SUMS else ()
+        return any(not _is_finite(self._constant[each]) for each in self._constant.keys() & added)
 
 
 _INT16 = (-(1 << 15), (1 << 15) - 1)
@@ -393,14 +414,8 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.fx.Node)
 
 
-def _constants(graph: Any) -> set[Any]:
-    """Return the parameters, and what is computed from nothing else."""
-    found: set[Any] = set()
-    for node in graph.nodes:
-        inputs = node.all_input_nodes
-        if node.op == "get_attr" or (inputs and found.issuperset(inputs)):
-            found.add(node)
-    return found
+def _is_finite(constant: Any) -> bool:
+    return constant.is_floating_point() and bool(torch.isfinite(constant).all())
 
 
 def _only_user(node: Any) -> Any:
