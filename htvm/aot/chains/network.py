@@ -101,6 +101,15 @@ class Unit:
         """Whether it can be computed row by row."""
         return all(reading.window is not None for reading in self.reads)
 
+    @property
+    def windows(self) -> tuple[tuple[str, RowWindow], ...]:
+        """What it reads for a row of its result: tensors and their rows; sums are of one row."""
+        return tuple(
+            (reading.tensor, reading.window if self.of_sums is None else RowWindow())
+            for reading in self.reads
+            if reading.window is not None
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Network:

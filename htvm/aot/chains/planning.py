@@ -5,14 +5,14 @@ needs depends only on its ends, because between two segments only whole tensors 
 quickest cuts within a limit are a shortest path, and the least limit is that of the path whose
 largest segment is smallest: both are exact for the given order and these kernels.
 
-Kernels of rows are compiled only for what such a path takes.  Until then, a chain counts without
-what its kernels need, which is never too much; so a path is found again until it has none of these.
+Chains are looked at, and their kernels of rows compiled, only if such a path takes them.  Until
+then, a chain counts with what it takes at least; so a path is found again until it has none of
+these.
 """
 
 from __future__ import annotations
 
 import logging
-from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +25,7 @@ from byoc_dory.soc.cores import ROW_COST
 from byoc_dory.work import Work
 from htvm.aot.chains.chain import Chain, chain_of
 from htvm.aot.chains.emit import chain_kernel, program_of, state_bytes
+from htvm.aot.chains.estimate import estimate, rounded
 from htvm.aot.chains.network import Network, network_of
 from htvm.aot.chains.places import places_of
 from htvm.aot.program import assemble
@@ -133,16 +134,18 @@ class _Segment:
 
     Attributes:
         first, behind: numbers of the first unit and of the one behind the last.
-        chain: how; ``None`` for a unit as a whole.
+        by_rows: whether they advance together; otherwise it is a unit as a whole.
         bytes: of the arena while it runs.
         cost: estimated instructions beyond those of the products.
+        chain: how they advance; while that is ``None``, its bytes and cost may be too low.
     """
 
     first: int
     behind: int
-    chain: Chain | None
+    by_rows: bool
     bytes: int
     cost: float
+    chain: Chain | None = None
 
     @property
     def identity(self) -> tuple[int, int, tuple[int, ...]]:
@@ -161,8 +164,7 @@ class _Planner:
         self.compiler = compiler
         self.rows: dict[str, RowKernels] = {}  # by name of the unit
         self.reads = network.last[network.streamed] if network.streamed else -1
-        self.segments = self._singles()
-        self.ends = self._ends()
+        self.segments = self._segments()
 
     def plan(self, memory: int | Literal["least"] | None) -> Assembly:
         asked = self._least() if memory == "least" else memory or self.whole.plan.peak
@@ -199,51 +201,37 @@ class _Planner:
 
     # --- paths -------------------------------------------------------------------------------
 
-    def _singles(self) -> dict[int, list[_Segment]]:
-        """Return the segments of one unit as a whole, by the unit behind each."""
-        # An input that comes row by row is read by the first chain only.
-        return {
-            number + 1: [self._single(number)] if number > self.reads else []
-            for number in range(len(self.network.units))
-        }
-
-    def _ends(self) -> list[tuple[int, int, int]]:
-        """Return what there may be chains of: first unit, the one behind the last, and before
-        these the bytes that are needed whatever the strips need; the fewest last."""
-        network, found = self.network, []
-        for first in range(len(network.units)):
-            if 0 < first <= self.reads:
+    def _segments(self) -> dict[int, list[_Segment]]:
+        """Return what may be between two cuts, by the unit behind each."""
+        units = self.network.units
+        found: dict[int, list[_Segment]] = {behind: [] for behind in range(1, len(units) + 1)}
+        for first in range(len(units)):
+            # An input that comes row by row is read by the first chain only.
+            if first > self.reads:
+                found[first + 1].append(self._single(first))
+            elif first:
                 continue
-            alive = [network.tensors[name].bytes for name in self._alive(first)]
-            for behind in range(first + 1, min(first + _LONGEST, len(network.units)) + 1):
-                if not network.units[behind - 1].has_rows:
+            alive = self._alive(first)
+            for behind in range(first + 1, min(first + _LONGEST, len(units)) + 1):
+                if not units[behind - 1].has_rows:
                     break
-                if first <= self.reads >= behind:
-                    continue
-                results = [network.units[number].result for number in range(first, behind)]
-                outputs = [
-                    network.tensors[name].bytes
-                    for name in results
-                    if network.dies(name) >= behind and network.in_arena(name)
-                ]
-                need = sum(map(_rounded, alive)) + sum(map(_rounded, outputs))
-                if outputs:  # it may take the bytes of an input
-                    need -= _rounded(min(max(outputs), max(alive, default=0)))
-                found.append((need, first, behind))
-        return sorted(found, reverse=True)
+                if first > self.reads or self.reads < behind:
+                    found[behind].append(self._estimated(first, behind, alive))
+        return found
 
-    def _consider(self, limit: int) -> None:
-        """Enter the chains that may need no more than this many bytes."""
+    def _known(self, cuts: Sequence[_Segment]) -> bool:
+        """Return whether everything about these segments is known, and find out if it is not."""
+        unknown = [each for each in cuts if each.by_rows and each.chain is None]
         wide = {name: rows.wide for name, rows in self.rows.items() if rows.wide}
-        while self.ends and self.ends[-1][0] <= limit:
-            _, first, behind = self.ends.pop()
-            chain = chain_of(self.network, first, behind, wide)
-            if chain is not None and len(chain.stages) <= _STAGES:
-                insort(
-                    self.segments[behind],
-                    self._chained(chain),
-                    key=lambda each: (each.first, each.chain is not None),
-                )
+        for each in unknown:
+            chain = chain_of(self.network, each.first, each.behind, wide)
+            segments = self.segments[each.behind]
+            at = segments.index(each)
+            if chain is None or len(chain.stages) > _STAGES:
+                del segments[at]
+            else:
+                segments[at] = self._chained(chain)
+        return not unknown and self._compiled(cuts)
 
     def _compiled(self, cuts: Sequence[_Segment]) -> bool:
         """Return whether the kernels of these segments are there, and make them if they are not."""
@@ -273,26 +261,19 @@ class _Planner:
 
     def _least(self) -> int:
         """Return the bytes of the largest segment where these are fewest."""
-        limit = self.whole.plan.peak // 8
         while True:
-            self._consider(limit)
             cuts = self._smallest()
-            if cuts is None and not self.ends:
+            if cuts is None:
                 name = self.network.units[self.reads].name
                 raise _not_streamed(
                     f"no chain reaches '{name}', the last reader: one has at most {_LONGEST} "
                     "operators, and all that read a tensor pad it alike"
                 )
-            least = max((each.bytes for each in cuts or ()), default=0)
-            if cuts is None:
-                limit = 2 * limit + ALIGNMENT
-            elif least > limit:
-                limit = least
-            elif self._compiled(cuts):
-                return least
+            if self._known(cuts):
+                return max(each.bytes for each in cuts)
 
     def _smallest(self) -> list[_Segment] | None:
-        """Return the cuts whose largest segment is smallest, of those that were considered."""
+        """Return the cuts whose largest segment is smallest; ``None`` if there are none."""
         best: list[tuple[int, int, _Segment | None] | None] = [(0, 0, None)]
         for segments in self.segments.values():
             found: tuple[int, int, _Segment | None] | None = None
@@ -302,7 +283,7 @@ class _Planner:
                     continue
                 # Of equal ones, those with fewer units that kernels must be compiled for.
                 most = max(before[0], each.bytes)
-                count = before[1] + (each.behind - each.first if each.chain is not None else 0)
+                count = before[1] + (each.behind - each.first if each.by_rows else 0)
                 if found is None or (most, count) < found[:2]:
                     found = most, count, each
             best.append(found)
@@ -313,7 +294,6 @@ class _Planner:
 
         Those come first that need the fewest bytes above ``low``: gaps in the arena need room, too.
         """
-        self._consider(limit)
         while True:
             best: list[tuple[int, float, _Segment | None] | None] = [(0, 0.0, None)]
             for segments in self.segments.values():
@@ -329,7 +309,7 @@ class _Planner:
             if best[-1] is None:
                 return None
             cuts = _path(best)
-            if self._compiled(cuts):
+            if self._known(cuts):
                 return cuts
 
     # --- segments ----------------------------------------------------------------------------
@@ -350,26 +330,38 @@ class _Planner:
         pads = self._pads(unit.calls)
         steps = [self._steps[id(call)] for call in (*pads, *unit.calls)]
         moved = sum(value.bytes for call in pads for value in call.outputs)
-        return _Segment(
-            number, number + 1, None, max(self._live[step] for step in steps), ROW_COST.byte * moved
-        )
+        needed = max(self._live[step] for step in steps)
+        return _Segment(number, number + 1, False, needed, ROW_COST.byte * moved)
 
     def _pads(self, calls: Sequence[ModelCall]) -> list[ModelCall]:
         pads = self.network.pads
         return [pads[name] for call in calls for name in call.inputs if name in pads]
 
+    def _estimated(self, first: int, behind: int, alive: Sequence[str]) -> _Segment:
+        """Return a chain with what it takes at least."""
+        least = estimate(self.network, first, behind, alive)
+        cost = self._cost(range(first, behind), least.calls, least.copied)
+        return _Segment(first, behind, True, least.bytes, cost)
+
     def _chained(self, chain: Chain) -> _Segment:
-        wasted = 0.0
-        for number in range(*chain.units):
-            unit = self.network.units[number]
+        cost = self._cost(range(*chain.units), len(chain.order), chain.moved + chain.copied)
+        return _Segment(*chain.units, True, self._bytes(chain), cost, chain)
+
+    def _cost(self, units: range, calls: int, moved: int) -> float:
+        """Return the estimated instructions of a chain beyond those of the products."""
+        wasted = sum(self._wasted[units.start : units.stop])
+        return ROW_COST.call * calls + ROW_COST.byte * moved + ROW_COST.idle_mac * wasted
+
+    @cached_property
+    def _wasted(self) -> tuple[float, ...]:
+        """The multiplications of each unit whose results are dropped, because a row is odd."""
+        found = []
+        for unit in self.network.units:
             width = self.network.tensors[unit.result].width
-            if unit.nodes[0].op.work is Work.PRODUCT:
-                macs = sum(call.macs for call in unit.calls)
-                wasted += macs * (-(-width // 2) * 2 / width - 1)
-        moved = chain.moved + chain.copied
-        cost = ROW_COST.call * len(chain.order)
-        cost += ROW_COST.byte * moved + ROW_COST.idle_mac * wasted
-        return _Segment(*chain.units, chain, self._bytes(chain), cost)
+            macs = sum(call.macs for call in unit.calls)
+            is_product = unit.nodes[0].op.work is Work.PRODUCT
+            found.append(macs * (-(-width // 2) * 2 / width - 1) if is_product else 0.0)
+        return tuple(found)
 
     def _alive(self, first: int) -> list[str]:
         """Return the whole tensors of the arena that exist when a unit begins."""
@@ -383,26 +375,26 @@ class _Planner:
     def _bytes(self, chain: Chain) -> int:
         """Return the bytes of the arena while a chain runs, with those kernels that are there."""
         network, (first, behind) = self.network, chain.units
-        total = sum(_rounded(network.tensors[name].bytes) for name in self._alive(first))
+        total = sum(rounded(network.tensors[name].bytes) for name in self._alive(first))
         outputs = [name for name in chain.outputs if network.in_arena(name)]
-        total += sum(_rounded(network.tensors[name].bytes) for name in outputs)
+        total += sum(rounded(network.tensors[name].bytes) for name in outputs)
         own = [strip for name, strip in chain.strips.items() if name not in chain.passing]
-        total += sum(_rounded(strip.bytes) for strip in own)
+        total += sum(rounded(strip.bytes) for strip in own)
         work = {number: self._work(chain, number) for number in range(first, behind)}
-        total += _rounded(places_of(chain, work).bytes)
+        total += rounded(places_of(chain, work).bytes)
         if network.streamed in chain.inputs:
-            total += _rounded(state_bytes(chain))
+            total += rounded(state_bytes(chain))
         return total - max((self._shared(chain, name) for name in outputs), default=0)
 
     def _shared(self, chain: Chain, output: str) -> int:
         """Return how many bytes of an input the output may take while the input is read."""
-        new = _rounded(self.network.tensors[output].bytes)
+        new = rounded(self.network.tensors[output].bytes)
         saved = 0
         for name, below in chain.below.items():
             if not self.network.in_arena(name) or self.network.dies(name) >= chain.units[1]:
                 continue
-            old = _rounded(self.network.tensors[name].bytes)
-            saved = max(saved, new + old - max(new, _rounded(below) + old))
+            old = rounded(self.network.tensors[name].bytes)
+            saved = max(saved, new + old - max(new, rounded(below) + old))
         return saved
 
     def _work(self, chain: Chain, number: int) -> int:
@@ -419,7 +411,7 @@ class _Planner:
             for name, strip in chain.strips.items():
                 for more in (1, 2, 4, 8):
                     wider = chain.with_room(name, strip.rows + more)
-                    added = _rounded(wider.strips[name].bytes) - _rounded(strip.bytes)
+                    added = rounded(wider.strips[name].bytes) - rounded(strip.bytes)
                     saved = chain.moved_by(strip) - chain.moved_by(wider.strips[name])
                     if added > free or saved <= 0:
                         continue
@@ -494,7 +486,7 @@ class _Planner:
         worst = max(cuts, key=lambda each: each.bytes)
         units = self.network.units[worst.first : worst.behind]
         named = units[0].name if len(units) == 1 else f"{units[0].name} to {units[-1].name}"
-        how = "as a whole" if worst.chain is None else "by rows"
+        how = "by rows" if worst.by_rows else "as a whole"
         return _too_small(limit, least, f"{named} {how} take {worst.bytes:,} B")
 
 
@@ -508,7 +500,3 @@ def _path(best: Sequence[tuple[float, float, _Segment | None] | None]) -> list[_
         cuts.append(entry[2])
         at = entry[2].first
     return cuts[::-1]
-
-
-def _rounded(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT

@@ -109,6 +109,19 @@ def test_a_strip_has_no_row_too_many() -> None:
                 play(network, chain.with_room(name, strip.rows - 1))
 
 
+@pytest.mark.parametrize("way", ["kept", "overwritten", "streamed"])
+@pytest.mark.parametrize("seed", [1, 3, 7])
+def test_no_chain_takes_less_than_its_estimate(seed: int, way: Input) -> None:
+    planner = Mutants(seed, "kept" if way == "streamed" else way).planner
+    if way == "streamed":
+        planner.network = replace(planner.network, streamed=planner.network.inputs[0])
+    for chain in chains_of(planner.network):
+        found = planner._chained(chain)
+        least = planner._estimated(*chain.units, planner._alive(chain.units[0]))
+        assert least.bytes <= found.bytes
+        assert least.cost <= found.cost
+
+
 class Mutants:
     """Chains of a network, built natively with one thing wrong."""
 
