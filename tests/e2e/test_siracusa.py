@@ -113,6 +113,21 @@ def test_sums_are_computed_beside_the_engine() -> None:
     assert cycles["conv2d_1"] > 2000
 
 
+@pytest.mark.parametrize("target", ["siracusa", "siracusa.cluster"])
+def test_a_description_without_a_controller_core(target: str) -> None:
+    """Then hart 0 is one of the cores, and computes with the others."""
+    place = resolve(target)
+    assert place.soc.cluster is not None
+    cores = place.soc.cluster.cores
+    without = replace(place.soc, cluster=replace(place.soc.cluster, harts=cores, first=0))
+    network = random_network(6, "mul_shift")
+    module = htvm.build(network.model, replace(place, soc=without))
+    inputs = network.inputs(1)
+    wanted = interpret(module.model.module, inputs).outputs
+    for output, expected in zip(module.run(inputs).outputs, wanted, strict=True):
+        np.testing.assert_array_equal(output, expected)
+
+
 def check_random(seed: int) -> None:
     """A random network, built in a random way, equals the interpreter on its integer form."""
     rng = np.random.default_rng([seed, 23])

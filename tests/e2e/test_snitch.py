@@ -4,6 +4,7 @@ random networks what the interpreter says; what TVM compiles shares the cores.""
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 import htvm
 from byoc_dory.options import TilingOptions
+from byoc_dory.soc.registry import resolve
+from htvm.errors import TargetError
 from htvm.firmware.build import build_host
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.runner import run
@@ -55,6 +58,16 @@ def test_files_give_their_golden_output(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_all_files_give_their_golden_output(name: str, target: str, platform: str) -> None:
     check_golden(name, target, platform)
+
+
+def test_a_description_with_a_controller_core_is_refused() -> None:
+    """The driver is written for a hart 0 that computes."""
+    place = resolve("snitch_ita.cluster")
+    assert place.soc.cluster is not None
+    cluster = replace(place.soc.cluster, harts=10, first=1)
+    network = random_network(6, "mul_shift")
+    with pytest.raises(TargetError, match="hart 0 is the first compute core"):
+        htvm.build(network.model, replace(place, soc=replace(place.soc, cluster=cluster)))
 
 
 def check_random(seed: int, sanitize: bool) -> None:

@@ -1,4 +1,7 @@
-/* Running kernels on all compute cores; see cluster.h.  Hart 0 is the controller core. */
+/* Running kernels on all compute cores; see cluster.h.
+ *
+ * Hart 0 is the controller core; in a description without one it is the first compute core.
+ */
 #include "cluster.h"
 
 #ifdef HTVM_HAL_HARTS
@@ -22,7 +25,10 @@ void cluster_run(cluster_kernel_t kernel, const void *args)
     mailbox.kernel = kernel;
     mailbox.args = args;
     htvm_hal_write(MASK, ALL_CORES | 1u);
-    htvm_hal_write(WAKE, ALL_CORES);
+    htvm_hal_write(WAKE, ALL_CORES & ~1u);
+#if HTVM_CLUSTER_FIRST == 0
+    kernel(args, 0, CLUSTER_CORES);
+#endif
     (void)htvm_hal_read(BARRIER);
 }
 

@@ -14,6 +14,8 @@
 
 #define ALL_CORES ((1u << CLUSTER_CORES) - 1u)
 
+_Static_assert(HTVM_CLUSTER_FIRST == 0, "hart 0 is the first compute core");
+
 /* What the cores run; a core does not read it again once it is at the barrier. */
 static HTVM_HAL_L1 volatile struct {
     cluster_kernel_t kernel;
