@@ -160,6 +160,28 @@ class OnnxRequant:
 
 
 @dataclass(frozen=True)
+class OnnxSum(OnnxRequant):
+    """onnxruntime's sum of two tensors of bytes, with a factor for each: float32 after each step.
+
+    With ``f`` for rounding to float32, ``s`` for the factors and ``x`` for the bytes plus
+    ``offset``, its kernel computes ``clip(rint(f(f(x[1] * s[1] + c) + x[0] * s[0])) - offset)``.
+    There, ``c = f(o - f(z[0] * s[0] + f(z[1] * s[1])))``, with the zero points ``o`` and ``z`` plus
+    ``offset``; if it is turned, its operands change places.  In reals, it is
+    ``clip(rint(f(f(f(x[0] * steps[0]) + f(x[1] * steps[1])) / steps[2])) + o)``, with ``x`` less
+    its zero points.
+
+    Attributes:
+        offset: what the kernel's integers are above int8: 0 or 128.
+        turned: whether its operands change places.
+        steps: scales of operands and result as float32, if it is computed in reals; else empty.
+    """
+
+    offset: int = 0
+    turned: bool = False
+    steps: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class TorchRequant:
     """The requantization of quantized programs of torch; one entry, or one per channel.
 
@@ -206,7 +228,9 @@ class AnalogRequant:
     adc: tuple[int, int] = (-32, 31)
 
 
-Requant: TypeAlias = Shift | MulShift | TfliteRequant | OnnxRequant | TorchRequant | AnalogRequant
+Requant: TypeAlias = (
+    Shift | MulShift | TfliteRequant | OnnxRequant | OnnxSum | TorchRequant | AnalogRequant
+)
 
 
 INT8 = (-128, 127)

@@ -9,6 +9,7 @@ from byoc_dory.layers import (
     AnalogRequant,
     MulShift,
     OnnxRequant,
+    OnnxSum,
     Shift,
     TfliteRequant,
     TorchRequant,
@@ -80,6 +81,7 @@ def scheme_of(nodes: Sequence[Node]) -> str:
         MulShift: "mul_shift",
         TfliteRequant: "tflite",
         OnnxRequant: "onnx",
+        OnnxSum: "onnx",
         TorchRequant: "torch",
         AnalogRequant: "ternary",
     }

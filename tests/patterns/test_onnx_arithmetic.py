@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers import OnnxRequant
+from byoc_dory.layers import OnnxRequant, OnnxSum
 from patterns.ops.onnxruntime.average import OnnxAverage
 from patterns.ops.onnxruntime.binary import OnnxAdd, OnnxBinary, aligned
 from patterns.ops.onnxruntime.rounding import OnnxQuantize, float_scale
@@ -57,7 +57,7 @@ def test_every_pair_of_bytes(function, scales) -> None:
     (node,) = graph_of(module).in_order
     assert node.op == op
     if node.layer is not None:
-        assert node.layer.requant == parameters
+        assert node.layer.requant == OnnxSum(**vars(parameters))
         assert node.layer.clip == (-120, 127)
 
 

@@ -21,7 +21,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from byoc_dory.layers import (
-    Add,
     Array,
     Layer,
     MulShift,
@@ -33,8 +32,6 @@ from byoc_dory.layers import (
 )
 from byoc_dory.layers.layer import value_of
 from byoc_dory.soc.ethos_u.model import (
-    ADD_BITS,
-    added,
     output_zero_point_of,
     requantized,
     zero_points_of,
@@ -108,12 +105,12 @@ def rounded(products: Array, shift: Array | int, rounding: Rounding) -> Array:
 
 
 @lru_cache(maxsize=1024)
-def _scaling_of(digest: bytes, holder: _Held) -> Scaling | Fractions | str:
+def _scaling_of(digest: bytes, holder: Held) -> Scaling | Fractions | str:
     layer = holder.layer
     requant = layer.requant
     if isinstance(requant, TfliteRequant):
         shifts = tuple(31 - exponent for exponent in requant.shift)
-        refusal = _out_of_range(shifts) or _beyond_32_bits(layer, requant.shift)
+        refusal = out_of_range(shifts) or _beyond_32_bits(layer, requant.shift)
         return refusal or Scaling(requant.multiplier, shifts, "double")
     if not isinstance(requant, OnnxRequant | TorchRequant | Shift | MulShift):
         return f"the requantization is {type(requant).__name__}"
@@ -121,14 +118,14 @@ def _scaling_of(digest: bytes, holder: _Held) -> Scaling | Fractions | str:
     return _of_steps(layer, requant)
 
 
-class _Held:
+class Held:
     """A layer beside its digest, by which alone answers are remembered."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held)
+        return isinstance(other, Held)
 
     def __hash__(self) -> int:
         return 0
@@ -136,10 +133,11 @@ class _Held:
 
 def scaling_of(layer: Layer) -> Scaling | Fractions | str:
     """Return a weighted layer's requantization, or why there is none with the same results."""
-    return _scaling_of(value_of(layer), _Held(layer))
+    return _scaling_of(value_of(layer), Held(layer))
 
 
-def _out_of_range(shifts: tuple[int, ...]) -> str:
+def out_of_range(shifts: tuple[int, ...]) -> str:
+    """Return what is wrong with shifts; empty if nothing is."""
     low, high = SHIFTS
     for shift in shifts:
         if not low <= shift <= high:
@@ -231,7 +229,7 @@ def _fractions(
     # As large as the field holds, so that the shift is long enough, too.
     room = 31 - np.frexp(np.maximum(multipliers, 1).astype(np.float64))[1]
     multipliers, shifts = multipliers << room, shifts + room - bits
-    refusal = _out_of_range(tuple(shifts.tolist()))
+    refusal = out_of_range(tuple(shifts.tolist()))
     if refusal:
         return refusal
     search = _Search(multipliers, shifts, own, bits, (steps, least, most, reached))
@@ -380,77 +378,3 @@ def _least_reaching(
         high = np.where(there & (low < high), middle, high)
         low = np.where(there | (low >= high), low, middle + 1)
     return low
-
-
-# ------------------------------------------------------------------------ sums of two tensors
-
-
-@dataclass(frozen=True)
-class Sum:
-    """A sum of two tensors as the accelerator executes it: each operand scaled, then the result.
-
-    Attributes:
-        multipliers: those of both operands and of the result.
-        shifts: likewise.
-    """
-
-    multipliers: tuple[int, int, int]
-    shifts: tuple[int, int, int]
-
-
-def sum_of(layer: Add) -> Sum | str:
-    """Return how a sum is executed with the same results for all pairs of bytes, or why not.
-
-    One operand is scaled by a half, exactly; the other one's multiplier must be odd, or Vela writes
-    another one, of which the accelerator rounds differently.
-    """
-    requant = layer.requant
-    if not isinstance(requant, TfliteRequant) or len(requant.multiplier) != 3:
-        return f"the requantization is {type(requant).__name__}, not TFLite's of a sum"
-    key = (requant.multiplier, requant.shift, requant.input_zero_points)
-    return _sum_of(*key, requant.output_zero_point, layer.clip, _Held(layer))
-
-
-@lru_cache(maxsize=256)
-def _sum_of(
-    multipliers: tuple[int, int, int],
-    exponents: tuple[int, int, int],
-    zero_points: tuple[int, int],
-    output_zero_point: int,
-    clip: tuple[int, int],
-    holder: _Held,
-) -> Sum | str:
-    layer = holder.layer
-    assert isinstance(layer, Add)
-    halved = [pair == (_UNIT, 0) for pair in zip(multipliers[:2], exponents[:2], strict=True)]
-    if not any(halved):
-        return "neither operand has the larger scale"
-    other = 0 if halved[1] else 1
-    shifts = tuple(31 - ADD_BITS - exponent for exponent in exponents[:2])
-    refusal = _out_of_range((*shifts, 31 - exponents[2]))
-    if refusal:
-        return refusal
-    every = np.arange(-128, 128, dtype=np.int8)
-    a, b = np.meshgrid(every, every, indexing="ij")
-    wanted = np.clip(added(layer, a, b), *clip)
-    operands = [every.astype(np.int64) - zero for zero in zero_points]
-    half = operands[1 - other] << (ADD_BITS - 1)
-    best = a.size
-    for distance in range(_NEAR):
-        for multiplier in {multipliers[other] - distance, multipliers[other] + distance}:
-            if multiplier % 2 == 0 or (multiplier, exponents[other]) == (_UNIT + 1, 0):
-                continue
-            product = (operands[other] << ADD_BITS) * multiplier
-            scaled = rounded(product, 31 - exponents[other], "double")
-            total = scaled[:, None] + half if other == 0 else half[:, None] + scaled
-            found = rounded(total * multipliers[2], 31 - exponents[2], "double")
-            differing = int((np.clip(found + output_zero_point, *clip) != wanted).sum())
-            if not differing:
-                chosen = [multipliers[0], multipliers[1], multipliers[2]]
-                chosen[other] = multiplier
-                return Sum(
-                    (chosen[0], chosen[1], chosen[2]),
-                    (*shifts, 31 - exponents[2]),  # type: ignore[arg-type]
-                )
-            best = min(best, differing)
-    return f"{best} of 65536 pairs of bytes are rounded differently"

@@ -37,9 +37,9 @@ from byoc_dory.soc.ethos_u.exact import (
     ceiling_half,
     floor_half,
     scaling_of,
-    sum_of,
 )
 from byoc_dory.soc.ethos_u.model import output_zero_point_of, stored_shape, zero_points_of
+from byoc_dory.soc.ethos_u.sums import sum_of
 from byoc_dory.soc.ethos_u.tflite import (
     activation_of,
     factors_of,
@@ -325,15 +325,25 @@ class _Writer:
     def _of_fractions(
         self, layer: Weighted, sums: str, how: Fractions, shape: tuple[int, ...]
     ) -> str:
-        graph, zero = self._graph, output_zero_point_of(layer)
         scaling = how.scaling
-        parts = graph.rescale(
+        parts = self._graph.rescale(
             sums, scaling.multipliers, scaling.shifts, scaling.rounding, self._fresh(), shape,
             zero_points=(0, 0), types=("int32", "int32"),
         )  # fmt: skip
         last = Scaling((_UNIT,), (_UNIT_BITS + how.bits,), "single")
-        ends = []
-        for offset in how.offsets:
+        return self._offset(parts, how.offsets, last, output_zero_point_of(layer), shape)
+
+    def _offset(
+        self,
+        parts: str,
+        offsets: Sequence[tuple[int, ...]],
+        last: Scaling,
+        zero: int,
+        shape: tuple[int, ...],
+    ) -> str:
+        """Return results with fraction bits as bytes; with two offsets, the mean of both ways."""
+        graph, ends = self._graph, []
+        for offset in offsets:
             added = parts
             if any(offset):
                 constant = graph.constant(np.array(offset, np.int32).reshape(1, 1, 1, -1))
@@ -352,26 +362,20 @@ class _Writer:
         graph, shape = self._graph, _shape(layer.output)
         found = sum_of(layer)
         assert not isinstance(found, str)  # by a rule
-        operands = []
-        for place, tensor in enumerate((layer.inputs[0], layer.inputs[-1])):
-            zero = zero_points_of(layer.requant)[place]
-            operands.append(
-                graph.rescale(
-                    self._read(tensor),
-                    (found.multipliers[place],),
-                    (found.shifts[place],),
-                    "double",
-                    self._fresh(),
-                    shape,
-                    zero_points=(zero, 0),
-                    types=("int8", "int32"),
-                )  # fmt: skip
+        first, second = (
+            graph.rescale(
+                self._read(tensor), (multiplier,), (shift,), found.rounding, self._fresh(), shape,
+                zero_points=(zero, 0), types=("int8", "int32"),
             )
-        total = graph.add(operands[0], operands[1], self._fresh(), shape)
-        result = graph.rescale(
-            total, found.multipliers[2:], found.shifts[2:], "double", self._fresh(), shape,
-            zero_points=(0, output_zero_point_of(layer)), types=("int32", "int8"),
+            for tensor, multiplier, shift, zero in zip(
+                (layer.inputs[0], layer.inputs[-1]), found.multipliers, found.shifts,
+                found.zero_points, strict=False,
+            )
         )  # fmt: skip
+        total = graph.add(first, second, self._fresh(), shape)
+        last = Scaling(found.multipliers[2:], found.shifts[2:], found.rounding)
+        offsets = [(offset,) for offset in found.offsets]
+        result = self._offset(total, offsets, last, output_zero_point_of(layer), shape)
         return self._clipped(layer, result, shape)
 
     def _clipped(self, layer: Layer, place: str, shape: tuple[int, ...]) -> str:

@@ -17,6 +17,7 @@ from byoc_dory.layers import (
     Layer,
     MulShift,
     OnnxRequant,
+    OnnxSum,
     Padding,
     Pool,
     Repetition,
@@ -91,18 +92,56 @@ def requantized(sums: Array, requant: Requant, channel_axis: int = -1) -> Array:
 
 
 def added(layer: Add, a: Array, b: Array) -> Array:
-    """Return a sum of two tensors of bytes, before the clip."""
-    requant = layer.requant
+    """Return a sum of two tensors of bytes, before the clip; int64.
+
+    Raises:
+        NotImplementedError: its requantization is another's.
+    """
+    requant, first, second = layer.requant, a.astype(np.int64), b.astype(np.int64)
+    if isinstance(requant, OnnxSum):
+        return _added_as_onnxruntime(requant, first, second)
+    if isinstance(requant, Shift | MulShift):
+        return requantized(first + second, requant)
     if isinstance(requant, TfliteRequant) and len(requant.multiplier) == 3:
         total: Array = np.zeros((), np.int64)
         for x, zero, multiplier, exponent in zip(
-            (a, b), requant.input_zero_points, requant.multiplier, requant.shift, strict=False
+            (first, second),
+            requant.input_zero_points,
+            requant.multiplier,
+            requant.shift,
+            strict=False,
         ):
-            centred = (x.astype(np.int64) - zero) << ADD_BITS
-            total = total + scaled_as_tflite(centred, multiplier, exponent)
+            total = total + scaled_as_tflite((x - zero) << ADD_BITS, multiplier, exponent)
         scaled = scaled_as_tflite(total, requant.multiplier[2], requant.shift[2])
         return scaled + requant.output_zero_point
     raise NotImplementedError(type(requant).__name__)
+
+
+def _added_as_onnxruntime(requant: OnnxSum, a: Array, b: Array) -> Array:
+    """Return a sum as `OnnxSum` defines it: int64 in steps of the finest factor, or float32."""
+    zeros, zero = requant.input_zero_points, requant.output_zero_point
+    if requant.steps:
+        steps = np.array(requant.steps, np.float32)
+        first, second = (
+            (x - z).astype(np.float32) * step
+            for x, z, step in zip((a, b), zeros, steps, strict=False)
+        )
+        return np.rint((first + second) / steps[2]).astype(np.int64) + zero
+    bits = max(requant.shift)
+    factors = [m << (bits - s) for m, s in zip(requant.multiplier, requant.shift, strict=True)]
+    offset = requant.offset
+    terms = [(x + offset) * factor for x, factor in zip((a, b), factors, strict=True)]
+    fixed = [np.int64((z + offset) * factor) for z, factor in zip(zeros, factors, strict=True)]
+    if requant.turned:
+        terms, fixed = terms[::-1], fixed[::-1]
+    constant = np.int64((zero + offset) << bits) - _float32(fixed[0] + _float32(fixed[1]))
+    total = _float32(_float32(terms[1] + _float32(constant)) + terms[0])
+    return np.asarray(np.rint(total * 2.0**-bits).astype(np.int64) - offset)
+
+
+def _float32(values: Array) -> Array:
+    """Return int64 rounded to float32's 24 bits, ties to even."""
+    return values.astype(np.float32).astype(np.int64)
 
 
 def compute(layer: Layer, inputs: Sequence[Array]) -> Array:

@@ -27,7 +27,8 @@ from byoc_dory.layers import (
 )
 from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
 from byoc_dory.soc.base import Rules, Soc
-from byoc_dory.soc.ethos_u.exact import scaling_of, sum_of
+from byoc_dory.soc.ethos_u.exact import scaling_of
+from byoc_dory.soc.ethos_u.sums import sum_of
 from byoc_dory.soc.ethos_u.tflite import factors_of, scales_of
 from byoc_dory.soc.rules import ACCEPTED, tensors_are_int8
 from byoc_dory.verdict import Refused, Verdict

@@ -23,7 +23,7 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers import Add, Array, OnnxRequant
+from byoc_dory.layers import Add, Array, OnnxRequant, OnnxSum
 from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
 from patterns.ops.broadcast import PairOp, broadcast, broadcast_load
 from patterns.ops.float32.base import Definitions
@@ -102,6 +102,11 @@ class _Pair(PairOp):
         """Integer of the output that represents 0.0."""
         return self.requant.output_zero_point
 
+    @property
+    def offset(self) -> int:
+        """What the kernel's integers are above int8."""
+        return 128 if self.kernel == "uint8" else 0
+
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         factors, _ = aligned(self.requant)
         largest = 2**16 if self.computes == "multiply" else 2**10
@@ -120,7 +125,7 @@ class _Pair(PairOp):
     def element(self, index: Sequence[Any], *tensors: te.Tensor) -> Any:
         parts, factors, figures = tensors[:2], tensors[2], tensors[-1]
         turned = self.computes != "multiply" and _is_one_along_rows(*map(sizes_of, parts))
-        kernel = _Kernel.of(self.requant, self.computes, self.kernel, turned)
+        kernel = _Kernel.of(self.requant, self.computes, self.offset, turned)
         block = Definitions()
         a, b = (tirx.Cast("int32", broadcast_load(part, index)) for part in parts)
         if self.steps:
@@ -179,10 +184,9 @@ class _Kernel:
     turned: bool
 
     @classmethod
-    def of(cls, requant: OnnxRequant, function: Function, dtype: str, turned: bool) -> _Kernel:
-        """Return the kernel for a requantization, a type of integers, and an order."""
-        factors, exponent = aligned(requant)
-        offset, zeros = 128 if dtype == "uint8" else 0, requant.input_zero_points
+    def of(cls, requant: OnnxRequant, function: Function, offset: int, turned: bool) -> _Kernel:
+        """Return the kernel for a requantization, integers above int8 by so much, and an order."""
+        (factors, exponent), zeros = aligned(requant), requant.input_zero_points
         constant = (requant.output_zero_point + offset) << exponent
         if function == "multiply":
             first = 2**16 * factors[0]
@@ -233,7 +237,13 @@ class OnnxAdd(_Pair):
     def layer(self, name: str, inputs: Operands, output: TensorType) -> Add:
         """See `Op.layer`; its requantization has one multiplier and shift per operand."""
         operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
-        return sum_layer(name, operands, output, self.requant, self.clip)
+        requant = OnnxSum(
+            **vars(self.requant),
+            offset=self.offset,
+            turned=_is_one_along_rows(*(kind.shape for _, kind in operands)),
+            steps=self.steps,
+        )
+        return sum_layer(name, operands, output, requant, self.clip)
 
 
 @operator
