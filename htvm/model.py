@@ -149,12 +149,21 @@ class Model:
 # Files have the model's name with a suffix; file systems allow 255 bytes.
 _LONGEST = 64
 
-# The generated ``<name>.h`` must not shadow a header that generated code includes.
-_TAKEN = frozenset(
-    "main assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal "
+# The generated ``<name>.h`` must not shadow a header that generated code includes, or that one of
+# these includes; file systems may take ``Math.h`` for ``math.h``.
+_HEADERS = (
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal "
     "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath "
-    "threads time uchar unistd wchar wctype".split()
+    "threads time uchar unistd wchar wctype "
+    "alloca arduino arm_acle arm_mve arm_neon endian features ieeefp link malloc memory newlib "
+    "picolibc pthread reent riscv_vector sched strings"
 )
+# Nor may a library be called like what CMake makes itself.
+_TARGETS = (
+    "all all_build clean depend edit_cache help install list_install_components package "
+    "package_source preinstall rebuild_cache run_tests test zero_check"
+)
+_TAKEN = frozenset(f"main {_HEADERS} {_TARGETS}".split())
 _OURS = ("htvm_", "cluster_", "diana_", "dla_", "siracusa_", "snitch_")
 
 
@@ -165,6 +174,6 @@ def model_name(text: Any) -> str:
     """
     name = re.sub(r"[^0-9A-Za-z]+", "_", str(text)).strip("_")
     name = name[:_LONGEST].rstrip("_")
-    if name in _TAKEN or f"{name}_".startswith(_OURS) or c_identifier(name) != name:
+    if name.lower() in _TAKEN or f"{name}_".startswith(_OURS) or c_identifier(name) != name:
         name = f"model_{name}".rstrip("_")
     return name

@@ -19,7 +19,7 @@ from htvm.firmware.export import write_project
 from htvm.firmware.manifest import FILE, SCHEMA
 from htvm.firmware.packages import library_files
 from htvm.firmware.paths import network_path
-from htvm.model import TensorInfo
+from htvm.model import TensorInfo, model_name
 from htvm.public import boundary
 from htvm.version import __version__
 
@@ -135,14 +135,18 @@ def to_c(
 
     Raises:
         ModelError: this is no Relax module, it has no such function, a function calls itself, or
-            ``name`` is no C identifier.
+            ``name`` is no C identifier, or is taken by a header of C or a target of CMake.
         UnsupportedError: a shape is not static, or something has no C form: an operator that TVM
             does not lower, control flow, a call of a function outside of the module. The message
             names function and binding.
     """
     functions = _entries(module, entry)
-    if c_identifier(name) != name:
-        raise ModelError(f"'{name}' is not usable as a C identifier", where="option 'name'")
+    if model_name(name) != name:
+        raise ModelError(
+            f"'{name}' is not usable as a C identifier, or is what a header or target is called",
+            where="option 'name'",
+            hint=f"{model_name(name)} can",
+        )
     names = [name] if len(functions) == 1 else _names(name, functions)
     used = {f"{each}_{word}" for each in names for word in INTERFACE}
     programs = []

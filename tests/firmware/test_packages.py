@@ -199,7 +199,7 @@ def test_gcc_takes_the_library(
 SHIMS = """
 cmake_minimum_required(VERSION 3.16)
 project(shims LANGUAGES C)
-set(CONFIG_RESNET8 y)
+set(CONFIG_HTVM_RESNET8 y)
 set(COMPONENT_LIB resnet8)
 macro(zephyr_include_directories)
     foreach(folder ${ARGN})

@@ -189,7 +189,8 @@ def test_caches_are_maintained_line_by_line(tmp_path: Path) -> None:
 def test_build_systems_are_told(module: htvm.Module, tmp_path: Path) -> None:
     zephyr = module.export(tmp_path / "zephyr", kind="zephyr")
     assert "\tdepends on ETHOS_U\n" in (zephyr / "zephyr" / "Kconfig").read_text()
-    assert "CONFIG_ETHOS_U=y\nCONFIG_SMALL=y\n" in (zephyr / "samples/check/prj.conf").read_text()
+    options = (zephyr / "samples/check/prj.conf").read_text()
+    assert "CONFIG_ETHOS_U=y\nCONFIG_HTVM_SMALL=y\n" in options
     assert "`CONFIG_ETHOS_U_DCACHE`" in (zephyr / "README.md").read_text()
     cmsis = module.export(tmp_path / "cmsis", kind="cmsis")
     root = ElementTree.parse(cmsis / "HTVM.small.pdsc").getroot()

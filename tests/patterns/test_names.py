@@ -38,6 +38,10 @@ def test_carried_by_the_call() -> None:
         ("", "model"),
         ("__x__", "x"),
         ("größe", "gr_e"),
+        ("features", "model_features"),
+        ("Math", "model_Math"),
+        ("test", "model_test"),
+        ("ALL_BUILD", "model_ALL_BUILD"),
     ],
 )
 def test_model_name(text: str, identifier: str) -> None:

@@ -166,8 +166,9 @@ def test_what_is_no_module_is_refused() -> None:
         to_c(dynamic(), entry="g")
     with pytest.raises(ModelError, match="no function is named"):
         to_c(dynamic(), entry=[])
-    with pytest.raises(ModelError, match="'a-b' is not usable as a C identifier"):
-        to_c(of(lambda bb, x: R.exp(x), ((2,), "float32")), name="a-b")
+    for name in ("a-b", "features", "test"):
+        with pytest.raises(ModelError, match=f"'{name}' is not usable as a C identifier"):
+            to_c(of(lambda bb, x: R.exp(x), ((2,), "float32")), name=name)
 
 
 def test_a_folder_with_other_files_is_left_unchanged(tmp_path: Path) -> None:
