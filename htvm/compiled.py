@@ -385,7 +385,13 @@ class Compiled:
         return self._with_pools_inside(assembly)
 
     def _overwritten(self, parameters: Sequence[str]) -> tuple[int, ...]:
-        """Return the numbers of the inputs that lie in the arena."""
+        """Return the numbers of the inputs that lie in the arena.
+
+        Raises:
+            TargetError: one keeps its contents, or is read by no operator.
+        """
+        from htvm.aot.steps import Alias, Value
+
         if self.options.input == "kept":
             return ()
         kept = [name for name in parameters if name in self.source.state]
@@ -395,7 +401,21 @@ class Compiled:
                 where="option 'input'",
                 hint="leave it out",
             )
-        return tuple(range(len(parameters))) if self.options.input == "overwritten" else ()
+        if self.options.input == "streamed":
+            return ()
+        read = {*self._cpu.results}
+        for call in self._cpu.calls:
+            read.update([call.source] if isinstance(call, Alias) else call.inputs)
+        for name, info in zip(parameters, self.source.inputs, strict=True):
+            if name not in read:
+                size = Value(info.name, info.shape, info.dtype).bytes
+                raise TargetError(
+                    f"input '{info.name}' {info.shape} is read by no operator: none could take its "
+                    f"{size:,} B, and the arena would be {size:,} B larger",
+                    where="option 'input'",
+                    hint="leave the input out of the model, or give input='kept'",
+                )
+        return tuple(range(len(parameters)))
 
     def _with_pools_inside(self, assembly: Assembly) -> Assembly:
         """Return a program whose averages read the accelerators' layout where that is quicker."""

@@ -14,6 +14,9 @@ from htvm.build_options import BuildOptions
 from htvm.compiled import Compiled
 from htvm.errors import SimulationError, TargetError
 from htvm.inputs import seeded_inputs
+from patterns.op import TensorType
+from patterns.ops.max_pool import MaxPool
+from patterns.reading.building import GraphBuilder
 from tests.aot.chains.networks import chained_network, inputs_of
 from tests.aot.chains.test_chains import Mutants, chains_of
 
@@ -97,6 +100,16 @@ def test_an_input_that_keeps_its_contents_is_refused() -> None:
     model = replace(chained_network(3), state=("x",))
     with pytest.raises(TargetError, match="keeps its contents"):
         assert Compiled(model, "generic.cpu", BuildOptions(input="overwritten")).program
+
+
+def test_an_input_that_nothing_reads_is_refused() -> None:
+    graph = GraphBuilder([("x", TensorType((1, 8, 8, 4))), ("z", TensorType((1, 8, 8, 16)))])
+    graph.apply(MaxPool((2, 2), (2, 2)), ("x",), "pool")
+    model = htvm.load(graph.graph(["pool"]).module, name="unread")
+    with pytest.raises(TargetError, match=r"'z' \(1, 8, 8, 16\) is read by no .* 1,024 B larger"):
+        assert Compiled(model, "generic.cpu", BuildOptions(input="overwritten")).program
+    kept = Compiled(model, "generic.cpu", BuildOptions(input="kept")).program
+    assert [info.name for info in kept.inputs] == ["x", "z"]
 
 
 @pytest.mark.parametrize("target", ["diana", "snitch_ita", "siracusa"])
