@@ -13,6 +13,7 @@ from byoc_dory.emit import Emitter, RegionEmitter, StartingEmitter
 from byoc_dory.emit.text import Symbols
 from byoc_dory.errors import TilingError, UnsupportedError, named
 from byoc_dory.layers import Layer, Tensor
+from byoc_dory.left import check_left
 from byoc_dory.plan import LayerPlan, RegionPlan
 from byoc_dory.planning import expand, plan_region, with_long_before_sums
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode, RegionKernels
@@ -275,6 +276,13 @@ class RegionGenerator:
                 if kernel.kind == "layer" and kernel.layer and kernel.program
             ]
             check_under_way(running, planned.starts, self.region.name)
+        check_left(
+            [
+                (kernel.accelerator, kernel.program)
+                for kernel in kernels
+                if kernel.kind == "layer" and kernel.program
+            ]
+        )
         return RegionKernels(tuple(kernels), planned)
 
     def _start(self, layer: Layer, plan: LayerPlan, symbol: str) -> Kernel:

@@ -40,6 +40,21 @@ class Preload:
 
 
 @dataclass(frozen=True)
+class Left:
+    """The last tile of the layer before, which this layer waits for and completes.
+
+    Attributes:
+        tiles: own tiles that are started before that, as they do not depend on it: 0 or 1.
+        cycles: predicted cycles from this layer's begin until the device has computed it.
+        after: predicted cycles of the cores that complete it then.
+    """
+
+    tiles: int
+    cycles: int = 0
+    after: int = 0
+
+
+@dataclass(frozen=True)
 class LayerPlan:
     """The plan of one layer, on which scheduling and code generation are based.
 
@@ -63,6 +78,8 @@ class LayerPlan:
         ahead: whether the layer before computes the tiles, so that only the result is stored.
         preload: constants of the next layer to load here, if any.
         preloaded: whether the layer before loads the first block of constants.
+        leaves: whether the next layer waits for the last tile, and completes it.
+        left: what the layer before leaves to this one.
         hidden: predicted cycles of it that others hide, if it is started before these, and only
             waited for in its turn. None: it is computed in its turn.
     """
@@ -80,6 +97,8 @@ class LayerPlan:
     ahead: bool = False
     preload: Preload | None = None
     preloaded: bool = False
+    leaves: bool = False
+    left: Left | None = None
     hidden: int | None = None
 
     @property

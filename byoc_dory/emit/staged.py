@@ -62,6 +62,8 @@ class Calls:
             it.
         fallible: whether ``finish`` returns an error code; if not, it is a statement.
         after: statements that complete a tile when its computation has finished.
+        leave: statements that leave the last tile to the next layer (`LayerPlan.leaves`), given the
+            number as for ``finish``.
         declarations: constants of the function, before its variables.
         address: format of a place in L1 as the calls take it.
         more: further places in L1, by the name of their C constant.
@@ -74,6 +76,7 @@ class Calls:
     finish: str = ""
     fallible: bool = True
     after: str = ""
+    leave: str = ""
     declarations: str = ""
     address: str = "{}"
     more: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -316,14 +319,28 @@ class _Loop:
         if verb is Verb.START:
             return self.calls.compute + self._preload_text()
         if verb is Verb.FINISH and self.calls.finish:
-            return self._finish_text("tile") + self.calls.after
+            done = self._finish_text("tile") + self.calls.after
+            return self._left_text(done) if self.program.leaves else done
         raise self.program.error(
             f"the driver has no call to {verb.value}", "give the call, or use another pipeline"
         )
 
+    def _left_text(self, done: str) -> str:
+        """Return what leaves the last tile to the next layer, and completes the others."""
+        leave = self.calls.leave.format(self._running("tile"))
+        if self.program.tiles == 1:
+            return leave
+        return (
+            f"if (tile == {self.program.tiles - 1}u) {{ /* the next layer completes it */\n"
+            f"{indent(leave, '    ')}}} else {{\n{indent(done, '    ')}}}\n"
+        )
+
+    def _running(self, tile: str) -> str:
+        """Return the number of a tile's computation."""
+        return f"running[{tile} % 2u]" if self.program.pipelined else "running"
+
     def _finish_text(self, tile: str) -> str:
-        running = f"running[{tile} % 2u]" if self.program.pipelined else "running"
-        call = self.calls.finish.format(running)
+        call = self.calls.finish.format(self._running(tile))
         if not self.calls.fallible:
             return f"{call};\n"
         return f"code = {call};\nif (code != 0) {{\n    return code;\n}}\n"

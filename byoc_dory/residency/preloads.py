@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from byoc_dory.plan import LayerPlan, Preload
+from byoc_dory.residency.leaving import leave_last
 from byoc_dory.residency.tiler import Tiler
 from byoc_dory.tiling.problem import solution_of
 
@@ -50,7 +51,8 @@ def preloads_of(
             early[number] = loader
             saved += gain
             result[loader], result[number] = loading, way
-    return result, early, saved
+    result, further = leave_last(tilers, result, allowed, early)
+    return result, early, saved + further
 
 
 def layer_before(number: int, starts: Collection[int]) -> int:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import Follower, LayerPlan, plan_alone
+from byoc_dory.plan import Follower, LayerPlan, Left, plan_alone
 from byoc_dory.soc.base import Accelerator, Soc
 from byoc_dory.tileloop.checks import check
-from byoc_dory.tileloop.cycles import Prices
+from byoc_dory.tileloop.cycles import Prices, left_by
 from byoc_dory.tiling import Objective, Solution, Tile, TilingProblem
 from byoc_dory.tiling.problem import solution_of
 
@@ -116,6 +117,22 @@ class LayerCost:
     def preloads(self) -> bool:
         """Whether the layer can load the next one's constants."""
         return self._accelerator.preloads
+
+    def leaving(
+        self, plan: LayerPlan, following: LayerCost, next_plan: LayerPlan
+    ) -> Iterator[tuple[LayerPlan, int]]:
+        """Yield plans that leave the last tile to the next layer (`Accelerator.leaving`)."""
+        if plan.accelerator == next_plan.accelerator:
+            next_layer = Follower(following._layer, next_plan)  # noqa: SLF001
+            yield from self._accelerator.leaving(
+                self._soc, self._layer, plan, next_layer, self._options
+            )
+
+    def left(self, plan: LayerPlan, tiles: int) -> Left:
+        """Return what a plan leaves to the next layer; ``tiles`` as in `Left`."""
+        soc, layer, options = self._soc, self._layer, self._options
+        program = self._accelerator.tile_program(soc, layer, plan, options)
+        return left_by(program, self._accelerator.costs(soc, layer, program, options), tiles)
 
     def of(self, plan: LayerPlan) -> int:
         """Return the predicted cycles under a plan that depends on the layers around this one."""

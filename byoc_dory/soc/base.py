@@ -13,7 +13,7 @@ host.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -259,6 +259,31 @@ class Accelerator(ABC):
         Tile programs must then have the plan's (`LayerPlan.preload`, `LayerPlan.preloaded`).
         """
         return False
+
+    def leaving(
+        self,
+        soc: Soc,
+        layer: Layer,
+        plan: LayerPlan,
+        following: Follower,
+        options: TilingOptions,
+    ) -> Iterator[tuple[LayerPlan, int]]:
+        """Yield plans under which the next layer, also its own, completes a layer's last tile.
+
+        By default none.  Tile programs must have the plan's (`LayerPlan.leaves`, `LayerPlan.left`).
+
+        Args:
+            soc: description of the SoC.
+            layer: a layer that the rules accept.
+            plan: of the layer.
+            following: the next layer, and its plan.
+            options: options of the tiler.
+
+        Yields:
+            A plan that leaves the last tile, and how many tiles of the next layer (0 or 1) may be
+            started before that is complete.
+        """
+        yield from ()
 
     @property
     def rows_together(self) -> int:

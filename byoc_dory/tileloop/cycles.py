@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
+from byoc_dory.plan import Left
 from byoc_dory.tileloop.pipeline import Block, Verb
 from byoc_dory.tileloop.program import LoopTile, Operand, TileProgram
 from byoc_dory.tileloop.values import evaluate
@@ -151,6 +152,19 @@ def predicted_cycles(program: TileProgram, costs: Costs, known: Prices | None = 
     return _Timeline(program, costs, known).run()
 
 
+def left_by(program: TileProgram, costs: Costs, tiles: int) -> Left:
+    """Return what a program that leaves its last tile leaves to the next layer.
+
+    Args:
+        program: of a layer that leaves it.
+        costs: costs of its transfers and calls.
+        tiles: those of the next layer that do not depend on it, and are started before.
+    """
+    timeline = _Timeline(program, costs, Prices())
+    end = timeline.run()
+    return Left(tiles, max(0, timeline.device - end), timeline.tiles[-1].work.after)
+
+
 def _sequential_cycles(program: TileProgram, costs: Costs, prices: Prices) -> int:
     """Return the sum over all tiles."""
     work = fill = transfers = 0
@@ -183,7 +197,7 @@ class _Timeline:
         self.order, self.latency = self.overheads.order, self.overheads.latency
         self.host = self.overheads.call
         self.dma = 0
-        self.device = 0
+        self.device = 0 if program.left is None else program.left.cycles
         self.transfers = 0  # cycles of all transfers
         self.batch = (0, 0, 0)  # transfers since the DMA was idle: begin, cycles, commands
         self.tiles = _tile_prices(program, costs, prices)
@@ -275,7 +289,17 @@ class _Timeline:
 
     def _start(self, number: int) -> None:
         work = self.tiles[number].work
-        self.host += work.before + self.overheads.start
+        self.host += work.before
+        left = self.program.left
+        if left is None or number != left.tiles:
+            self.host += self.overheads.start
+        elif left.cycles == 0:
+            self.host = max(self.host + self.overheads.start, left.after)
+        elif self.host >= left.cycles:
+            self.host += max(self.overheads.start, left.after)
+        else:
+            self.host = max(self.host + self.overheads.start, left.cycles)
+            self.host += self.overheads.wait + left.after
         first = work.cycles if work.first is None else work.first
         fill = work.fill if number == 0 or not self.program.pipelined else 0
         self.device = max(self.device, self.host) + fill + first
@@ -283,6 +307,8 @@ class _Timeline:
         self._preload(number)
 
     def _finish(self, number: int) -> None:
+        if self.program.leaves and number == len(self.tiles) - 1:
+            return
         work = self.tiles[number].work
         self._wait(self.ends[number])
         if work.first is not None:

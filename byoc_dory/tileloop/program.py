@@ -19,7 +19,7 @@ from functools import cached_property
 from math import prod
 
 from byoc_dory.errors import TileProgramError
-from byoc_dory.plan import LayerPlan, Preload
+from byoc_dory.plan import LayerPlan, Left, Preload
 from byoc_dory.tileloop.axes import Span, TileAxis
 from byoc_dory.tileloop.pipeline import Block, Call, Pipeline, Trigger
 from byoc_dory.tileloop.values import (
@@ -99,6 +99,8 @@ class Compute:
         function: C function that takes them: its name, or a call with a placeholder ``{}`` for the
             name of the struct.
         given: what the class takes besides: numbers that the C function is not given.
+        beside: operands that nobody touches before a tile is finished, as only others read or write
+            them.
     """
 
     kind: type[Trigger] | str
@@ -108,6 +110,7 @@ class Compute:
     struct: str = ""
     function: str = ""
     given: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
+    beside: frozenset[str] = frozenset()
 
 
 class LoopTile:
@@ -157,6 +160,9 @@ class TileProgram:
         overlapped: order of the actions if transfers overlap with computation; None if they never
             do. It is used if there is more than one tile, and anything to move.
         preload: the next layer's constants, loaded while the last tile is computed.
+        leaves: whether the last tile is left to the next layer, which waits for it and completes
+            it.
+        left: what the layer before has left to this one.
         position: index of each axis in the loops, by name.
         tensor: the operands and the result, by name.
         tiles: number of tiles.
@@ -171,6 +177,8 @@ class TileProgram:
     in_turn: Pipeline
     overlapped: Pipeline | None = None
     preload: Preload | None = None
+    leaves: bool = False
+    left: Left | None = None
     position: Mapping[str, int] = field(init=False, repr=False, compare=False)
     tensor: Mapping[str, Operand] = field(init=False, repr=False, compare=False)
     tiles: int = field(init=False, repr=False, compare=False)

@@ -103,7 +103,18 @@ def row_program(
     tensors = itertools.chain(layer.inputs, itertools.repeat(None))
     operands = tuple(itertools.starmap(_in_whole, zip(operands, tensors, strict=False)))
     out = _in_whole(out, layer.output)
-    return TileProgram(layer.name, axes, operands, out, compute, in_turn, overlapped, plan.preload)
+    return TileProgram(
+        layer.name,
+        axes,
+        operands,
+        out,
+        compute,
+        in_turn,
+        overlapped,
+        plan.preload,
+        plan.leaves,
+        plan.left,
+    )
 
 
 def _in_whole(operand: Operand, tensor: Tensor | None) -> Operand:

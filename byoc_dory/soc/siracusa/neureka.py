@@ -7,7 +7,7 @@ successor, whose RTL is public: that has 32 channels in all modes and words of 3
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from byoc_dory.layers import Layer, Weighted
@@ -18,6 +18,7 @@ from byoc_dory.soc.cluster.emit import ClusterLayout
 from byoc_dory.soc.siracusa.memories import L1, MRAM, SRAM, WORKERS
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
+from byoc_dory.soc.siracusa.neureka_left import leaving
 from byoc_dory.soc.siracusa.neureka_program import costs_of, followed, neureka_program
 from byoc_dory.soc.siracusa.neureka_rules import RULES
 from byoc_dory.soc.siracusa.neureka_tiles import numbers_that_count, packed_weights, tiling_problem
@@ -101,6 +102,19 @@ class NeurekaAccelerator(Neureka):
     ) -> tuple[LayerPlan, int] | None:
         """Return a plan with a sum that the cores compute beside the engine, if that is faster."""
         return followed(soc, self, layer, plan, follower, options)
+
+    def leaving(
+        self,
+        soc: Soc,
+        layer: Layer,
+        plan: LayerPlan,
+        following: Follower,
+        options: TilingOptions,
+    ) -> Iterator[tuple[LayerPlan, int]]:
+        """Yield plans under which the next layer completes the last tile."""
+        assert isinstance(layer, Weighted), layer  # judged before
+        problem = self.tiling_problem(soc, layer, options)
+        yield from leaving(self, layer, plan, following, problem)
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same as for the cluster's cores."""

@@ -165,6 +165,11 @@ class NeurekaEmitter:
         """Return the function that runs ``layer`` tile by tile."""
         assert isinstance(layer, Weighted), layer  # judged before
         program = neureka_program(self.core, layer, plan)
+        if program.left is not None and "windows.in" in program.compute.fields:
+            raise program.error(
+                "the cores copy windows before they complete what the layer before has left",
+                "let that layer complete its own tiles",
+            )
         writer = TileWriter(program, address="HTVM_L1_BASE + {}")
         kinds = job_kinds(self.core, layer, program.axes[0], plan.solution.tile.k)
         calls = Calls(
@@ -175,6 +180,7 @@ class NeurekaEmitter:
             finish="siracusa_neureka_wait_for({})",
             fallible=False,
             after=_after(program, writer) + _sum(program),
+            leave=_leave(program, writer),
             declarations=_comment_line(layer, kinds),
         )
         what = "" if self.core.weight_memory else "weights, "
@@ -239,6 +245,8 @@ def _start(
         first=_by_kind(y, lambda kind: before[kind]),
         end=_by_kind(y, lambda kind: before[kind + 1]),
         running="running[tile % 2u]" if program.pipelined else "running",
+        behind=program.left is not None,
+        apart=program.left is not None and program.left.tiles == 1,
     )
 
 
@@ -254,15 +262,33 @@ def _by_kind(y: TileAxis, number: Callable[[int], int]) -> str:
 
 def _before(program: TileProgram, writer: TileWriter) -> str:
     """Return the statements by which the cores copy a tile's windows; empty if they do not."""
-    return _kernel("windows", program, writer, {})
+    declared = _kernel("windows", program, writer, {})
+    return f"{declared}cluster_run(siracusa_neureka_windows, &windows);\n" if declared else ""
 
 
 def _after(program: TileProgram, writer: TileWriter) -> str:
     """Return the statements by which the cores complete a tile's result; empty if they do not."""
-    out = _pointer(Place("out"), writer)
-    return _kernel("relu", program, writer, {"data": out}) + _kernel(
-        "keep", program, writer, {"to": out}
+    return "".join(
+        f"{declared}cluster_run(siracusa_neureka_{name}, &{name});\n"
+        for name, declared in _finishing(program, writer)
     )
+
+
+def _leave(program: TileProgram, writer: TileWriter) -> str:
+    """Return the statements by which a tile is left to the next layer."""
+    for name, declared in _finishing(program, writer):
+        call = f"siracusa_neureka_leave({{}}, siracusa_neureka_{name}, &{name}, sizeof {name});\n"
+        return declared.replace("{", "{{").replace("}", "}}") + call
+    return "siracusa_neureka_leave({}, NULL, NULL, 0u);\n"
+
+
+def _finishing(program: TileProgram, writer: TileWriter) -> Iterator[tuple[str, str]]:
+    """Yield the kernel with which the cores complete a tile's result, and its declared fields."""
+    out = _pointer(Place("out"), writer)
+    for name, pointer in (("relu", "data"), ("keep", "to")):
+        declared = _kernel(name, program, writer, {pointer: out})
+        if declared:
+            yield name, declared
 
 
 def _sum(program: TileProgram) -> str:
@@ -281,7 +307,7 @@ def _sum(program: TileProgram) -> str:
 
 
 def _kernel(name: str, program: TileProgram, writer: TileWriter, values: Mapping[str, Expr]) -> str:
-    """Return the call of a kernel whose fields are in the program; empty if none are."""
+    """Return the fields of a kernel as C, if they are in the program; empty if none are."""
     own = {
         field.removeprefix(f"{name}."): entry
         for field, entry in program.compute.fields.items()
@@ -292,10 +318,7 @@ def _kernel(name: str, program: TileProgram, writer: TileWriter, values: Mapping
     fields = dict(values)
     for field, entry in own.items():
         fields[field] = _pointer(entry, writer) if field in _POINTERS else writer.entry(entry)
-    return (
-        f"const siracusa_neureka_{name}_t {name} = {{\n{initialiser(fields)}}};\n"
-        f"cluster_run(siracusa_neureka_{name}, &{name});\n"
-    )
+    return f"const siracusa_neureka_{name}_t {name} = {{\n{initialiser(fields)}}};\n"
 
 
 def _pointer(place: Entry, writer: TileWriter) -> str:

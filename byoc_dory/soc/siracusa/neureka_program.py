@@ -157,10 +157,13 @@ def neureka_program(core: Neureka, layer: Weighted, plan: LayerPlan) -> TileProg
     )
     out = _result(layer, plan, y, k)
     fields = _fields(core, layer, y, k, block, out)
+    beside = frozenset[str]()
     if isinstance(layer, Convolution):
-        operands += operands_of(layer, plan, y)
+        further = operands_of(layer, plan, y)
+        beside = frozenset(operand.name for operand in further)
+        operands += further
         fields |= sum_of(layer, plan, y, block.bytes)
-    compute = Compute("jobs", fields)
+    compute = Compute("jobs", fields, beside=beside)
     return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
 
 

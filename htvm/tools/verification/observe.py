@@ -363,6 +363,8 @@ class _Finder:
         else:
             last = self.lives.get(step.args[-1].name, len(self.steps))
         inside = tensor.first if isinstance(tensor, TensorPart) and tensor.inside else 0
+        if plan is not None and plan.leaves:
+            index += 1  # the next step completes it
         return Result(
             index, last, tensor.name, expected, _AXES.get(("CHW", expected.ndim), ()), operand,
             address, accelerator.l1 if resident else "L2",

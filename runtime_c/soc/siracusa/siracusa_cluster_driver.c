@@ -20,7 +20,12 @@ static HTVM_HAL_L1 volatile struct {
     const void *args;
 } mailbox;
 
-void cluster_run(cluster_kernel_t kernel, const void *args)
+static HTVM_HAL_L1 uint32_t started_args[CLUSTER_ARGS_BYTES / sizeof(uint32_t)];
+
+/* A word of any struct. */
+typedef uint32_t __attribute__((may_alias)) word_t;
+
+static void start(cluster_kernel_t kernel, const void *args)
 {
     mailbox.kernel = kernel;
     mailbox.args = args;
@@ -29,6 +34,26 @@ void cluster_run(cluster_kernel_t kernel, const void *args)
 #if HTVM_CLUSTER_FIRST == 0
     kernel(args, 0, CLUSTER_CORES);
 #endif
+}
+
+void cluster_run(cluster_kernel_t kernel, const void *args)
+{
+    start(kernel, args);
+    cluster_join();
+}
+
+void cluster_start(cluster_kernel_t kernel, const void *args, uint32_t bytes)
+{
+    /* A few words, for which a call of memcpy would take longer. */
+    const word_t *const words = args;
+    for (uint32_t i = 0; i < bytes / sizeof *words; i++) {
+        started_args[i] = words[i];
+    }
+    start(kernel, started_args);
+}
+
+void cluster_join(void)
+{
     (void)htvm_hal_read(BARRIER);
 }
 
@@ -48,6 +73,26 @@ void cluster_run(cluster_kernel_t kernel, const void *args)
     for (uint32_t core = 0; core < CLUSTER_CORES; core++) {
         kernel(args, core, CLUSTER_CORES);
     }
+}
+
+#include <string.h>
+
+/* The latest time at which the cores may compute: what does not wait for them does not find their
+ * results. */
+static struct {
+    cluster_kernel_t kernel;
+    uint32_t args[CLUSTER_ARGS_BYTES / sizeof(uint32_t)];
+} started;
+
+void cluster_start(cluster_kernel_t kernel, const void *args, uint32_t bytes)
+{
+    started.kernel = kernel;
+    memcpy(started.args, args, bytes);
+}
+
+void cluster_join(void)
+{
+    cluster_run(started.kernel, started.args);
 }
 
 #endif

@@ -104,8 +104,8 @@ uint32_t siracusa_neureka_program(const siracusa_neureka_registers_t *registers)
     return number;
 }
 
-uint32_t siracusa_neureka_start(const siracusa_neureka_registers_t *registers,
-                                const siracusa_neureka_places_t *places)
+uint32_t siracusa_neureka_prepare(const siracusa_neureka_registers_t *registers,
+                                  const siracusa_neureka_places_t *places)
 {
     const uint32_t *value = registers->value;
     const uint32_t number = acquire();
@@ -129,16 +129,33 @@ uint32_t siracusa_neureka_start(const siracusa_neureka_registers_t *registers,
         set(i + 4u, e);
         set(i + 5u, f);
     }
-    htvm_hal_write(NEUREKA(TRIGGER), 0);
     return number;
+}
+
+void siracusa_neureka_trigger(void) { htvm_hal_write(NEUREKA(TRIGGER), 0); }
+
+uint32_t siracusa_neureka_start(const siracusa_neureka_registers_t *registers,
+                                const siracusa_neureka_places_t *places)
+{
+    const uint32_t number = siracusa_neureka_prepare(registers, places);
+    if (number < SIRACUSA_NEUREKA_JOB_IDS) {
+        siracusa_neureka_trigger();
+    }
+    return number;
+}
+
+int siracusa_neureka_is_done(uint32_t number)
+{
+    /* A job with a later number runs, or its context is free. */
+    const uint32_t context = SIRACUSA_NEUREKA_STATUS_CONTEXT(number % SIRACUSA_NEUREKA_CONTEXTS);
+    return (int8_t)(htvm_hal_read(NEUREKA(RUNNING_JOB)) - number) > 0 ||
+           (htvm_hal_read(NEUREKA(STATUS)) & context) == 0;
 }
 
 void siracusa_neureka_wait_for(uint32_t number)
 {
-    /* A job with a later number runs, or none does. */
     uint32_t polls = 0;
-    while ((int8_t)(htvm_hal_read(NEUREKA(RUNNING_JOB)) - number) <= 0 &&
-           htvm_hal_read(NEUREKA(STATUS)) != 0 && htvm_hal_timeout(++polls) == 0) {
+    while (!siracusa_neureka_is_done(number) && htvm_hal_timeout(++polls) == 0) {
     }
 }
 

@@ -17,6 +17,7 @@
 #ifndef SIRACUSA_NEUREKA_DRIVER_H
 #define SIRACUSA_NEUREKA_DRIVER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "siracusa_neureka_regs.h"
@@ -66,11 +67,38 @@ uint32_t siracusa_neureka_program(const siracusa_neureka_registers_t *registers)
 uint32_t siracusa_neureka_start(const siracusa_neureka_registers_t *registers,
                                 const siracusa_neureka_places_t *places);
 
-/* Waits until this job, one of the last 128, and all before it are done. */
+/* The same in two steps: the registers are written, and the job is started. */
+uint32_t siracusa_neureka_prepare(const siracusa_neureka_registers_t *registers,
+                                  const siracusa_neureka_places_t *places);
+void siracusa_neureka_trigger(void);
+
+/* Whether this job, one of the last 128, is done. */
+int siracusa_neureka_is_done(uint32_t number);
+
+/* Waits until it is, and all before it. */
 void siracusa_neureka_wait_for(uint32_t number);
 
 /* Waits until all jobs are done. */
 void siracusa_neureka_wait(void);
+
+/* The last tile of a layer may be left to the next one (siracusa_left_driver.c): the layer returns
+ * while the engine computes it.  The next one writes the registers of its first job meanwhile, then
+ * waits for that tile, lets the cores complete it, and triggers the job.  Jobs that do not read what
+ * the cores write may be started before.  Until the tile is complete, no other kernel may run.
+ *
+ * Leaves it to the next layer to wait for a job, and to run the kernel (see cluster.h) that completes
+ * its tile, if not NULL.  `args`, of up to SIRACUSA_NEUREKA_LEFT_BYTES, a multiple of 4, are copied. */
+#define SIRACUSA_NEUREKA_LEFT_BYTES 32u
+void siracusa_neureka_leave(uint32_t number,
+                            void (*kernel)(const void *args, uint32_t core, uint32_t cores),
+                            const void *args, uint32_t bytes);
+
+/* Completes the tile that was left; does nothing if that is done. */
+void siracusa_neureka_complete(void);
+
+/* Starts a job like siracusa_neureka_start, when the tile that was left is complete. */
+uint32_t siracusa_neureka_start_behind(const siracusa_neureka_registers_t *registers,
+                                       const siracusa_neureka_places_t *places);
 
 /* Drops all jobs; numbers begin with 0 again. */
 void siracusa_neureka_clear(void);
