@@ -24,7 +24,9 @@ from byoc_dory.soc.base import Soc
 from htvm.firmware import arm
 from htvm.frontend.tflite.file import TfliteFile, TfliteTensor
 
-__all__ = ["OPERATORS", "Sources", "build", "compiled_sources", "core_flags"]
+__all__ = [
+    "OPERATORS", "Sources", "build", "cmsis_nn_sources", "compiled_sources", "core_flags",
+]  # fmt: skip
 
 OPERATORS = {
     "ADD": ("add", "AddAdd(tflite::Register_ADD_INT8())"),
@@ -52,8 +54,7 @@ _ARENA = 192 * 1024
 _UNUSED = re.compile(r"_test\.cc$|^test_|^testing_|^mock_|^fake_|^recording_|_test_")
 _OTHER_TYPES = re.compile(r"_(f16|f32|flt)\.c$")
 _OTHER_KERNELS = {
-    "Bindings", "ConcatenationFunctions", "LSTMFunctions", "PadFunctions", "ReshapeFunctions",
-    "SVDFunctions",
+    "Bindings", "ConcatenationFunctions", "LSTMFunctions", "ReshapeFunctions", "SVDFunctions",
 }  # fmt: skip
 
 _CXX = (
@@ -231,9 +232,14 @@ def _kernels(sources: Sources, names: Sequence[str]) -> Iterator[Path]:
         if common.is_file():
             yield common
     if sources.cmsis_nn is not None:
-        for path in sorted((sources.cmsis_nn / "Source").rglob("*.c")):
-            if not _OTHER_TYPES.search(path.name) and path.parent.name not in _OTHER_KERNELS:
-                yield path
+        yield from cmsis_nn_sources(sources.cmsis_nn)
+
+
+def cmsis_nn_sources(folder: Path) -> Iterator[Path]:
+    """Yield the sources of CMSIS-NN's kernels that networks of 8 bits may call."""
+    for path in sorted((folder / "Source").rglob("*.c")):
+        if not _OTHER_TYPES.search(path.name) and path.parent.name not in _OTHER_KERNELS:
+            yield path
 
 
 def _header(names: Sequence[str], file: TfliteFile) -> str:

@@ -1,0 +1,1 @@
+"""ExecuTorch with its operators for Cortex-M beside ours: instructions, flash, RAM."""
