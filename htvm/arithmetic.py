@@ -35,6 +35,8 @@ class Arithmetic:
             multiplies by them.
         activation: inclusive range of the tensors between layers.
         weight: inclusive range of weights, except of an array.
+        unsigned: whether tensors that a rectifier makes, and layers with weights alone read, are
+            uint8.
         per_channel: whether each output channel has a scale of its own.
         clips: whether layers clip to any bound, as relu6 does; otherwise to 0 and their range.
         array: the in-memory array that computes the layers, if there is one.
@@ -46,6 +48,7 @@ class Arithmetic:
     scales: Literal["power_of_two", "free"]
     activation: tuple[int, int] = INT8
     weight: tuple[int, int] = (-127, 127)
+    unsigned: bool = False
     per_channel: bool = False
     clips: bool = False
     array: TernaryScheme | None = None
@@ -96,10 +99,17 @@ def arithmetic_of(target: str | Target, weight_bits: int = 8) -> Arithmetic:
     if isinstance(scheme, ShiftScheme):
         return Arithmetic(name, "power_of_two", weight=weight)
     if isinstance(scheme, MulShiftScheme):
-        channels = all(entry.per_channel for entry in schemes if isinstance(entry, MulShiftScheme))
+        multiplying = [entry for entry in schemes if isinstance(entry, MulShiftScheme)]
+        channels = all(entry.per_channel for entry in multiplying)
+        unsigned = all(entry.unsigned for entry in multiplying)
         softmax = next(filter(None, (accelerator.softmax for accelerator in accelerators)), None)
         return Arithmetic(
-            name, "power_of_two", weight=weight, per_channel=channels, softmax=softmax
+            name,
+            "power_of_two",
+            weight=weight,
+            unsigned=unsigned,
+            per_channel=channels,
+            softmax=softmax,
         )
     if isinstance(scheme, SourceScheme):
         # It rounds in integers; powers of two without ties are the same in any rounding.

@@ -96,6 +96,7 @@ class MulShiftScheme(NumberScheme):
             otherwise one per tensor.
         multiplier_bits: number of bits of the unsigned multipliers that retargeting writes, 1 to
             31; with 8, most products plus a sum stay within 32 bits.
+        unsigned: whether layers with weights also read and write uint8.
 
     Raises:
         InputError: the number of bits is out of range.
@@ -103,6 +104,7 @@ class MulShiftScheme(NumberScheme):
 
     per_channel: bool = False
     multiplier_bits: int = 8
+    unsigned: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.multiplier_bits <= _MOST_BITS:

@@ -147,6 +147,7 @@ class QuantizedProduct:
         rounding: whose requantization to use.
         fractions: what is left of the bias behind whole steps, float64 ``[K]``, in torch's
             arithmetic; elsewhere ``None``.
+        dtypes: types of input and output, int8 or uint8.
     """
 
     weight: Array
@@ -157,6 +158,7 @@ class QuantizedProduct:
     where: str
     rounding: Rounding = "tflite"
     fractions: Array | None = None
+    dtypes: tuple[str, str] = ("int8", "int8")
 
     def convolved(
         self, source: Activation, window: Window, position: Callable[[int], Pair]
@@ -173,22 +175,22 @@ class QuantizedProduct:
                 of it before the clip, does not fit int32, or the scales are too far apart.
         """
         source, window = padded(source, window, self.zero_points[0], position, self.where)
-        parameters = self._bias, window, self._requant, self.clip
+        parameters = self._bias, window, self._requant, self.clip, self.dtypes[1]
         op = conv2d_of(np.asarray(self.weight, order="C"), *parameters)
         return Applied(position(1), self.where, (source,), op)
 
     def dense(self, source: Activation, position: Pair) -> Applied:
         """Return the product with rows ``(N, C)``; errors as for `convolved`."""
         rows = source.shape[:-1]
-        op = dense_of(rows, self.weight, self._bias, self._requant, self.clip)
+        op = dense_of(rows, self.weight, self._bias, self._requant, self.clip, self.dtypes[1])
         return Applied(position, self.where, (source,), op, stem=Dense.kind)
 
     @cached_property
     def _requant(self) -> Shift | MulShift | TfliteRequant | OnnxRequant | TorchRequant:
         if self.fractions is not None:
-            if self._shifts is not None:
-                most = max(self._shifts)
-                factors = tuple(1 << (most - shift) for shift in self._shifts)
+            if self.shifts is not None:
+                most = max(self.shifts)
+                factors = tuple(1 << (most - shift) for shift in self.shifts)
                 return Shift(most) if len(factors) == 1 else MulShift(factors, (most,))
             ratios = np.asarray(self.ratios, "float64")
             return requantization(ratios, self.fractions, self.zero_points[1])
@@ -199,7 +201,7 @@ class QuantizedProduct:
         return requant(multiplier, shift, self.zero_points[1])
 
     @cached_property
-    def _shifts(self) -> tuple[int, ...] | None:
+    def shifts(self) -> tuple[int, ...] | None:
         """The right shifts that round as torch does, with half of their steps added; else ``None``.
 
         They round halves up, so there must be none: either nothing is shifted out, or the bias lies
@@ -218,13 +220,14 @@ class QuantizedProduct:
     @property
     def _bias(self) -> Array:
         bias = folded_bias(self.weight, self.bias, self.zero_points[0])
-        if self.fractions is not None and self._shifts is not None:
-            half = (1 << np.array(self._shifts)) >> 1
+        if self.fractions is not None and self.shifts is not None:
+            half = (1 << np.array(self.shifts)) >> 1
             bias = bias + half + np.floor(self.fractions).astype("int64")
-        # Weights times activations in [-128, 127], each at its worst.
+        # Weights times activations, each at its worst.
         above, below = (_sums(part(self.weight, 0)) for part in (np.maximum, np.minimum))
-        highest = bias + 127 * above - 128 * below
-        lowest = bias + 127 * below - 128 * above
+        read = np.iinfo(self.dtypes[0])
+        highest = bias + read.max * above + read.min * below
+        lowest = bias + read.max * below + read.min * above
         for part in (bias, highest, lowest):
             check_int32(int(part.min(initial=0)), int(part.max(initial=0)), self.where)
         requant, zero = self._requant, self.zero_points[1]

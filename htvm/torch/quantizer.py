@@ -237,8 +237,10 @@ class Quantizer(TorchaoQuantizer):  # type: ignore[misc]
         for each in chain:
             _annotate(each, operands if each is node else {})
         last = chain[-1]
-        last.meta["quantization_annotation"].output_qspec = self._specs.activation
-        found[last] = self._specs.activation
+        rectified = last.target in RECTIFIERS and _is_read_by_layers(last)
+        spec = self._specs.rectified if rectified else self._specs.activation
+        last.meta["quantization_annotation"].output_qspec = spec
+        found[last] = spec
 
     def _annotate_pass(self, node: Any, layer: ArrayLayer, found: dict[Any, Any]) -> None:
         """Annotate a pass over an array; the last one, with all that follows the converters."""
@@ -416,6 +418,15 @@ def _is_tensor(value: Any) -> bool:
 
 def _is_finite(constant: Any) -> bool:
     return constant.is_floating_point() and bool(torch.isfinite(constant).all())
+
+
+def _is_read_by_layers(node: Any) -> bool:
+    """Whether layers with weights alone read a tensor, or what is only moved of it."""
+    return bool(node.users) and all(
+        (user.target in WEIGHTED and user.args[1].op == "get_attr")
+        or (user.target in PASSING and _is_read_by_layers(user))
+        for user in node.users
+    )
 
 
 def _only_user(node: Any) -> Any:

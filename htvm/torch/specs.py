@@ -36,7 +36,10 @@ class Specs:
         self.arithmetic = arithmetic
         self._training = training
         self._noise = noise
-        self.activation = self._activation(arithmetic.activation)
+        self.activation = self._activation(torch.int8, arithmetic.activation)
+        self.rectified = (
+            self._activation(torch.uint8, (0, 255)) if arithmetic.unsigned else self.activation
+        )
         self.weight = self._weight(arithmetic.per_channel)
 
     @property
@@ -64,7 +67,7 @@ class Specs:
             made = NoisyFakeQuantize.with_args(observer=observer, deviation=self._noise)
         return QuantizationSpec(torch.int8, made, low, high, torch.per_tensor_symmetric)
 
-    def _activation(self, numbers: tuple[int, int]) -> Any:
+    def _activation(self, dtype: Any, numbers: tuple[int, int]) -> Any:
         if self.arithmetic.scales == "free":
             kind = MovingAverageMinMaxObserver if self._training else MinMaxObserver
             observer = kind.with_args(eps=2.0**-24)
@@ -72,7 +75,7 @@ class Specs:
             averaging = _AVERAGING if self._training else None
             observer = ActivationObserver.with_args(averaging=averaging)
         return QuantizationSpec(
-            dtype=torch.int8,
+            dtype=dtype,
             observer_or_fake_quant_ctr=self._made(observer),
             quant_min=numbers[0],
             quant_max=numbers[1],

@@ -104,6 +104,68 @@ def powers(fraction: float, seed: int = 0) -> tuple[Program, Array]:
     return program, steps
 
 
+def rectified(zero: int, dtype: str, end: str) -> tuple[Program, Array]:
+    """Two convolutions of powers of two, between them a rectifier and a pool; and the weights.
+
+    Args:
+        zero, dtype: zero point and type of what the first one makes.
+        end: what the result goes to: a ``"layer"``, or a ``"mean"``.
+    """
+    rng = np.random.default_rng(8)
+    program = Program()
+    y = program.quantized(program.input("x", (1, 2, 8, 8)), 2.0**-5, 0)
+    weights = rng.integers(-127, 128, (2, 4, 4, 3, 3)).astype("int8")
+    sizes = ((1, 4, 8, 8), (1, 4, 4, 4))
+    for at, (weight, step) in enumerate(((weights[0, :, :2], 2.0**-8), (weights[1], 2.0**-9))):
+        data = program.weights(f"w{at}", np.array(weight, order="C"), np.full(4, step))
+        bias = program.parameter(f"b{at}", np.full(4, 2.0**-16, "float32"))
+        y = program.call(
+            "aten.conv2d.default", sizes[at], module=f"conv{at}",
+            input=y, weight=data, bias=bias, stride=(1, 1), padding=(1, 1),
+        )  # fmt: skip
+        y = program.call("aten.relu.default", sizes[at], self_=y)
+        y = program.quantized(y, 2.0**-4, zero, dtype)
+        if at == 0:
+            y = program.call("aten.max_pool2d.default", sizes[1], self_=y, kernel_size=(2, 2))
+            y = program.quantized(y, 2.0**-4, zero, dtype)
+        elif end == "mean":
+            y = program.call("aten.mean.dim", (1, 4), self_=y, dim=(2, 3))
+    program.outputs.append(program.quantized(y, 2.0**-3, 0).name)
+    return program, weights
+
+
+def of_rectified(weights: Array, x: Array, end: str) -> Array:
+    """What `rectified` computes; every number of it is exact in float64."""
+    y = np.clip(np.rint(x.astype("float64") * 32), -128, 127) / 32
+    for at, (weight, step) in enumerate(((weights[0, :, :2], 2.0**-8), (weights[1], 2.0**-9))):
+        padded = np.pad(y, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        views = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+        y = np.einsum("ncyxij,kcij->nkyx", views, weight.astype("float64") * step) + 2.0**-16
+        y = np.clip(np.rint(y * 16), 0, 255) / 16
+        if at == 0:
+            y = y.reshape(1, 4, 4, 2, 4, 2).max((3, 5))
+    y = y.mean((2, 3)) if end == "mean" else y
+    return np.asarray(np.clip(np.rint(y * 8), -128, 127) / 8)
+
+
+@pytest.mark.parametrize(("zero", "dtype"), [(0, "uint8"), (-128, "int8")])
+@pytest.mark.parametrize("end", ["layer", "mean"])
+def test_what_is_never_negative_is_unsigned_between_layers(
+    zero: int, dtype: str, end: str, tmp_path: Path
+) -> None:
+    program, weights = rectified(zero, dtype, end)
+    model = loaded(program, tmp_path)
+    nodes = model.graph.nodes
+    assert nodes["conv0"].output_dtype == nodes["conv1"].output_dtype == "uint8"
+    assert nodes["conv1"].input_dtypes == ("uint8",) and nodes["conv1"].layer is not None
+    assert [node.op.kind for node in model.graph.in_order].count("rescale") == 1  # at the end
+    x = np.random.default_rng(5).normal(0, 1, (1, 2, 8, 8)).astype("float32")
+    made = computed(model, x)
+    assert np.abs(made).max() > 0.5 and (made == of_rectified(weights, x, end)).all()
+    (built,) = htvm.build(model, "generic.cpu", platform="host").run(x).outputs
+    assert (built == made).all()
+
+
 @pytest.mark.parametrize(("fraction", "scheme"), [(0.5, "shift"), (0.0, "torch"), (0.25, "shift")])
 def test_powers_of_two_are_exact(fraction: float, scheme: str, tmp_path: Path) -> None:
     program, steps = powers(fraction)

@@ -91,6 +91,32 @@ def test_weights_have_the_bits_asked_for(bits: int) -> None:
     assert max(np.abs(weight).max() for weight in weights) >= 1 << (bits - 2)
 
 
+def test_only_layers_read_unsigned_numbers() -> None:
+    """Sums, and what is computed in reals, have operands of int8."""
+    found = [
+        [str(node.args[5]) for node in called(program_of(calibrated(net, target)), ".quantize_per")]
+        for net, target in ((Chain, "siracusa"), (Residual, "siracusa"), (Chain, "snitch_ita"))
+    ]
+    assert found[0] == ["torch.int8", *["torch.uint8"] * 4, "torch.int8"]
+    assert {*found[1], *found[2]} == {"torch.int8"}
+
+
+@pytest.mark.rotating(2)
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("target", ["siracusa", "siracusa.cluster", "cortex_m4"])
+@pytest.mark.parametrize("bits", [2, 8])
+def test_unsigned_numbers_are_computed_exactly(bits: int, target: str, training: bool) -> None:
+    converted = calibrated(Chain, "siracusa", weight_bits=bits, training=training)
+    module = htvm.build(htvm.torch.export(converted), target, "host")
+    inputs = images(12, seed=1)
+    with torch.no_grad():
+        wanted = np.concatenate([converted(each[None]).numpy() for each in inputs])
+    found = np.concatenate([module.run(each[None].numpy()).outputs[0] for each in inputs])
+    assert np.array_equal(found, wanted) and len(np.unique(wanted)) > 10
+    kinds = {node.output_dtype for node in module.compiled.retargeted.model.graph.in_order}
+    assert "uint8" in kinds
+
+
 def test_an_array_floors_multiplies_and_adds_in_sixteen_bits() -> None:
     program = program_of(calibrated(Chain, "diana.analog"))
     state = Machine(program).state

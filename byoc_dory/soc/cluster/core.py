@@ -81,7 +81,7 @@ class ClusterCores(Accelerator):
     @property
     def scheme(self) -> MulShiftScheme:
         """Multiplication, addition and shift, per tensor or per channel."""
-        return MulShiftScheme(per_channel=True)
+        return MulShiftScheme(per_channel=True, unsigned=True)
 
     def can_clip_to(self, bounds: tuple[int, int]) -> bool:
         """See `Accelerator.can_clip_to`: a kernel takes any bounds."""

@@ -32,6 +32,7 @@ from htvm.frontend.torch import (
 from htvm.frontend.torch.archive import read_archive
 from htvm.frontend.torch.array import IN_PASSES, read_in_passes, with_arrays, write_in_passes
 from htvm.frontend.torch.writer import Handler, Writer
+from patterns.ops.integer.rescale import Rescale
 from patterns.ops.moves.reshape import Reshape
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _labels(sources: Mapping[Activation, str], modules: Mapping[str, str]) -> di
     labels: dict[Activation, str] = {}
     for activation, source in sources.items():
         found = activation
-        while isinstance(found.origin, Applied) and isinstance(found.origin.op, Reshape):
+        while isinstance(found.origin, Applied) and isinstance(found.origin.op, Reshape | Rescale):
             found = found.origin.inputs[0]
         if source in modules and isinstance(found.origin, Applied):
             labels.setdefault(found, modules[source])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,14 +12,16 @@ import numpy as np
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.reader import NodeReader
-from htvm.frontend.onnx.affine.shapes import in_shape, pending_reshape
+from htvm.frontend.onnx.affine.shapes import in_shape, pending_reshape, unsigned
 from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
 from htvm.frontend.onnx.windows import Windows, groups_of, sizes_of, windows_of
-from htvm.frontend.operators import Activation, Clip, Quantization
+from htvm.frontend.operators import Activation, Applied, Clip, Quantization
 from htvm.frontend.scales import BIAS_TOLERANCE, QuantizedProduct, Rounding, folded_bias, padded
+from patterns.op import INT8
 from patterns.ops.convolution import Conv2dSums
 from patterns.ops.dense import LinearSums
+from patterns.ops.integer.rescale import Rescale
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
@@ -182,6 +185,7 @@ def _product(
     weight: Weight,
     steps: tuple[Quantization, Quantization],
     clip: Clip,
+    dtypes: tuple[str, str] = ("int8", "int8"),
 ) -> QuantizedProduct:
     step, output = steps
     fractions = None
@@ -198,7 +202,37 @@ def _product(
         where=node.where,
         rounding=node.reader.rounding,
         fractions=fractions,
+        dtypes=dtypes,
     )
+
+
+def _finished(
+    node: NodeReader,
+    bias: Constant | None,
+    weight: Weight,
+    view: View,
+    output: Quantization,
+    clip: Clip,
+    written: Callable[[QuantizedProduct, Activation], Applied],
+) -> Activation:
+    """Return the int8 result of a layer; what torch has from 0 on stays uint8 until it is read.
+
+    Layers that shift alone then add no offset and pad with zeros, as accelerators have them.
+    """
+    read = unsigned(node, view.activation) if node.reader.rounding == "torch" else None
+    step, source = view.step, view.activation
+    if read is not None:
+        step, source = replace(step, zero_point=step.zero_point - INT8[0]), read
+    if node.reader.rounding == "torch" and output.zero_point == INT8[0]:
+        outer = replace(output, zero_point=0)
+        ends = clip[0] - INT8[0], clip[1] - INT8[0]
+        product = _product(node, bias, weight, (step, outer), ends, (source.dtype, "uint8"))
+        if product.shifts is not None:
+            made = node.result(written(product, source), outer)
+            centred = Rescale.moving(INT8[0], INT8, "int8")
+            return node.write(centred, made, step=output)
+    product = _product(node, bias, weight, (step, output), clip, (source.dtype, "int8"))
+    return node.result(written(product, source), output)
 
 
 # ------------------------------------------------------------------------------ convolution
@@ -225,10 +259,11 @@ def convolution(
         raise node.unsupported(f"a batch of {batch}", "only a batch of 1 is supported")
     shape, window = windows.results(source.shape, k), windows.filter(groups)
 
+    def written(product: QuantizedProduct, read: Activation) -> Applied:
+        return product.convolved(read, window, lambda _: node.reader.position())
+
     def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
-        product = _product(node, extra, weight, (step, output), clip)
-        operator = product.convolved(source, window, lambda _: node.reader.position())
-        return node.result(operator, output)
+        return _finished(node, extra, weight, view, output, clip, written)
 
     def real_form(bound: Bound, extra: Constant | None) -> Activation:
         position = node.reader.position
@@ -309,19 +344,21 @@ def matrix_product(node: NodeReader, view: View, weight: Weight, bias: Constant 
         raise node.damaged(f"a product of {list(shape)} with weights of {channels} rows")
     rows, result = math.prod(shape[:-1]), (*shape[:-1], k)
 
-    def flat() -> Activation:
-        return node.reshape(view.activation, (rows, channels))
+    def flat(read: Activation) -> Activation:
+        return node.reshape(read, (rows, channels))
+
+    def written(product: QuantizedProduct, read: Activation) -> Applied:
+        source = flat(read)
+        return product.dense(source, node.reader.position())
 
     def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
-        source = flat()
-        product = _product(node, extra, weight, (step, output), clip)
-        operator = product.dense(source, node.reader.position())
-        return node.reshape(node.result(operator, output), result, output)
+        made = _finished(node, extra, weight, view, output, clip, written)
+        return node.reshape(made, result, output)
 
     def real_form(bound: Bound, extra: Constant | None) -> Activation:
         whole, more = _parted(node, extra, k, step, weight)
         summands = _folded(node, whole, weight.data, step)
-        sums = node.write(LinearSums(weight.data, summands), flat())
+        sums = node.write(LinearSums(weight.data, summands), flat(view.activation))
         return node.reshape(_real_product(node, sums, (view, weight, more), bound), result)
 
     return Pending(result, finish, real_form, bias_axis=len(result) - 1, bias=bias)

@@ -62,6 +62,8 @@ class Reader:
         self.values: dict[str, Value] = {}
         self.steps: dict[Activation, Quantization] = {}
         self.sources: dict[Activation, str] = {}
+        self.unsigned: dict[Activation, Activation] = {}
+        """Moved int8 tensor -> the same moved as uint8, which has larger numbers by 128."""
         self._wide: set[Activation] = set()
         self._count = 0
         self.session = Session(graph, fuses=rounding == "onnx")

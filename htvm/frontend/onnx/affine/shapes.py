@@ -30,10 +30,12 @@ from htvm.frontend.onnx.affine.values import (
     View,
     in_steps,
 )
-from htvm.frontend.operators import Activation, Clip, Quantization
+from htvm.frontend.operators import Activation, Applied, Clip, Quantization
 from htvm.frontend.scales import Rounding
 from patterns.op import INT8, TensorType
 from patterns.ops.integer.rescale import Rescale
+from patterns.ops.max_pool import MaxPool
+from patterns.ops.moves.base import Filling, Move
 from patterns.ops.moves.concat import Attach, Concat, Take
 from patterns.ops.moves.pad import Pad, PadAxes
 from patterns.ops.moves.reshape import Reshape, Transpose
@@ -41,7 +43,6 @@ from patterns.ops.moves.reshape import Reshape, Transpose
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
     from patterns.op import Op
-    from patterns.ops.moves.base import Move
 
 Tensor: TypeAlias = Quantized | View | Real | Sums
 """A value that stands for a written tensor."""
@@ -156,6 +157,30 @@ def moved(node: NodeReader, tensor: Tensor, op: Op) -> Tensor:
     """Return a tensor of the same kind after a move of its elements."""
     source = tensor.activation
     return replace(tensor, activation=node.write(op, source, step=node.reader.steps.get(source)))
+
+
+def unsigned(node: NodeReader, tensor: Activation) -> Activation | None:
+    """Return the uint8 tensor that an int8 one is 128 below of, if it was made or moved from one.
+
+    Moves are written anew; those of int8 are left out of a network that does not read them.
+    """
+    origin = tensor.origin
+    if not isinstance(origin, Applied) or isinstance(origin.op, Filling):
+        return None
+    if isinstance(origin.op, Rescale) and origin.op.offset == INT8[0]:
+        (source,) = origin.inputs
+        return source if source.dtype == "uint8" else None
+    if tensor.dtype != "int8" or not isinstance(origin.op, Move | MaxPool | Reshape):
+        return None
+    if tensor not in node.reader.unsigned:
+        parts = [found for part in origin.inputs if (found := unsigned(node, part)) is not None]
+        if len(parts) < len(origin.inputs):
+            return None
+        made = Activation.of(replace(origin, position=node.reader.position(), inputs=tuple(parts)))
+        node.reader.unsigned[tensor] = made
+        if tensor in node.reader.sources:
+            node.reader.sources[made] = node.reader.sources[tensor]
+    return node.reader.unsigned[tensor]
 
 
 def in_shape(node: NodeReader, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
