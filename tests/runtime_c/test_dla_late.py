@@ -25,6 +25,7 @@ from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 from tests.byoc_dory.dla_draws import draw_design, draw_region, library
 from tests.byoc_dory.region_reading import read_region
+from tests.runtime_c.test_c_units import STRICT
 from tests.tools import tool
 
 ROOMY = Design(4, 8, 1 << 20)
@@ -217,7 +218,7 @@ def test_with_sanitizers(tmp_path: Path) -> None:
     tool("gcc")
     built = Compiler.zig(host="gcc").built(
         "late_check", [check, *sorted((folder / "late").glob("*.c"))], [folder, folder / "late"],
-        flags=("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+        flags=(*STRICT, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
     )  # fmt: skip
     done = subprocess.run([built, tmp_path / "cases"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "30 cases\n"), done.stderr

@@ -37,7 +37,8 @@ enum {
     DLA_LATE_DESIGN = -12    /* a number of the design is out of range */
 };
 
-enum { DLA_LATE_NOWHERE = 0xffffffffu };
+/* No enum: C11 6.7.2.2p2 wants values of int there. */
+#define DLA_LATE_NOWHERE 0xffffffffu
 
 enum { DLA_LATE_CONV, DLA_LATE_DEPTHWISE, DLA_LATE_DENSE, DLA_LATE_ADD };
 enum { DLA_LATE_INPUT, DLA_LATE_OUTPUT, DLA_LATE_INTERNAL };
