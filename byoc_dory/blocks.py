@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from byoc_dory.emit import StartingEmitter
 from byoc_dory.layers import Add, Gemm, Layer, Rows, Tensor, TensorPart
 from byoc_dory.soc.base import Accelerator, Soc
 
@@ -28,7 +29,7 @@ class Schedule:
         starts: layers that are started before their turn: name of each, and number of the layer
             before which it is started.
         cycles: estimated cycles of a run of layers.
-        reason: why nothing is started, if so.
+        reason: why nothing is started, if so; empty for a layer alone.
     """
 
     layers: tuple[Layer, ...]
@@ -67,7 +68,7 @@ def schedule_blocks(
         result += best.layers
         position = end
     result += layers[position:]
-    reason = "" if starts else "; ".join(splitter.reasons) or "halves of its rows take no less"
+    reason = "" if starts else splitter.reason
     return Schedule(tuple(result), starts, reason=reason), splitter.homes
 
 
@@ -84,7 +85,6 @@ class _Splitter:
     ) -> None:
         self.layers, self.outputs, self.soc = layers, set(outputs), soc
         self.homes = dict(homes)
-        self.reasons: dict[str, None] = {}
         self._cycles = cycles
         self._readers: dict[str, list[int]] = {}
         for number, layer in enumerate(layers):
@@ -110,10 +110,29 @@ class _Splitter:
         return rows if plain and alike and rows % step == 0 else 0
 
     def _starts(self, layer: Layer) -> bool:
-        reason = self.homes[layer.name].held_back(self.soc, layer)
-        if reason:
-            self.reasons[reason] = None
-        return not reason
+        return not self._held_back(layer)
+
+    def _held_back(self, layer: Layer) -> str:
+        home = self.homes[layer.name]
+        reason = home.held_back(self.soc, layer)
+        if not reason and not isinstance(home.emitter(self.soc), StartingEmitter):
+            return f"the C of '{home.name}' starts no layers"
+        return reason
+
+    @property
+    def reason(self) -> str:
+        """Why no layer is started: nobody could, there is nobody beside, or nothing is gained."""
+        if len(self.layers) < 2:
+            return ""
+        if any(True for _ in self.runs()):
+            return "halves of their rows take no less"
+        found = dict.fromkeys(map(self._held_back, self.layers))
+        if "" not in found:
+            return "; ".join(found)
+        names = " and ".join(dict.fromkeys(self.homes[layer.name].name for layer in self.layers))
+        if len(found) == 1:
+            return f"nobody computes beside '{names}'"
+        return f"no layers of {names} follow each other whose rows have halves for both"
 
     def cuts(self, first: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield the parts of a run to split: from before its first layer on the cores, to the end.

@@ -19,7 +19,7 @@ from byoc_dory.planning import expand, plan_region, with_long_before_sums
 from byoc_dory.region import BorderMap, Buffer, Kernel, Region, RegionCode, RegionKernels
 from byoc_dory.soc.base import Accelerator
 from byoc_dory.tileloop.checks import check_alignment
-from byoc_dory.under_way import Running, check_under_way
+from byoc_dory.under_way import Running, check_under_way, crowded
 from byoc_dory.verdict import Refused
 
 _LOG = logging.getLogger(__name__)
@@ -117,21 +117,30 @@ class RegionGenerator:
         self._check_accepted()
         region = self.region
         plan = plan_region(region, self.homes, self.cost, self.state_offsets)
-        blocks = self._in_blocks()
+        blocks, in_turn = self._in_blocks()
         if blocks is not None and _cycles(blocks.plan) < _cycles(plan):
             return blocks
+        if blocks is not None:
+            in_turn = f"in blocks of rows they take {_cycles(blocks.plan) - _cycles(plan):,} more"
+        if in_turn:
+            _LOG.info("region '%s' is executed layer by layer: %s", region.name, in_turn)
+        layers = region.layers
         reordered = with_long_before_sums(region, self.homes)
         if reordered is not region:
             reordered_plan = plan_region(reordered, self.homes, self.cost, self.state_offsets)
             if _cycles(reordered_plan) < _cycles(plan):
-                return _Planned(reordered.layers, self.homes, reordered_plan)
-        return _Planned(region.layers, self.homes, plan)
+                layers, plan = reordered.layers, reordered_plan
+        if any(layer.follower for layer in plan.layers):
+            in_turn = ""  # some compute their tiles beside the layer before
+        return _Planned(layers, self.homes, replace(plan, in_turn=in_turn))
 
-    def _in_blocks(self) -> _Planned | None:
-        """Return the layers in blocks of rows, of which some are computed at once, if any are."""
+    def _in_blocks(self) -> tuple[_Planned | None, str]:
+        """Return the layers in blocks of rows, of which some are computed at once, or why not."""
         cost, options = self.cost, self.cost.options
-        if options.schedule != "overlapped" or options.objective or options.layers:
-            return None
+        if options.schedule != "overlapped":
+            return None, ""
+        if options.objective or options.layers:
+            return None, "their tiles have another objective than cycles"
         region = self.region
         outputs = [tensor.name for tensor in region.outputs]
         try:
@@ -139,15 +148,17 @@ class RegionGenerator:
                 region.layers, self.homes, outputs, cost.soc, cost.best_cycles
             )
             if not schedule.starts:
-                reason = schedule.reason
-                _LOG.info("region '%s' is executed layer by layer: %s", region.name, reason)
-                return None
+                return None, schedule.reason
+            numbers = {layer.name: number for number, layer in enumerate(schedule.layers)}
+            starts = {numbers[name]: first for name, first in schedule.starts.items()}
+            crowd = crowded({name: homes[name].name for name in numbers}, starts)
+            if crowd:
+                return None, crowd
             split = replace(region, layers=schedule.layers, homes=())
             plan = plan_region(split, homes, cost, self.state_offsets, schedule.starts)
         except TilingError as error:
-            _LOG.info("region '%s' is executed layer by layer: %s", region.name, error)
-            return None
-        return _Planned(schedule.layers, homes, plan)
+            return None, str(error)
+        return _Planned(schedule.layers, homes, plan), ""
 
     def _check_accepted(self) -> None:
         """Check that the rules of each layer's accelerator accept it.

@@ -148,6 +148,7 @@ class RegionPlan:
             ``bound`` are of layers one after another.
         starts: the layers that are started before their turn, each with the layer before which it
             is; numbers of layers.
+        in_turn: why all layers are computed in their turn, if some might be started before it.
     """
 
     layers: tuple[LayerPlan, ...]
@@ -163,6 +164,7 @@ class RegionPlan:
     l1_map: tuple[PlacedBuffer, ...] = ()
     saved_cycles: int = 0
     starts: Mapping[int, int] = field(default_factory=dict[int, int])
+    in_turn: str = ""
 
     @property
     def gap(self) -> float:

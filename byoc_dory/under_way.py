@@ -37,6 +37,26 @@ class _Use:
     last: int
 
 
+def crowded(homes: Mapping[str, str], starts: Mapping[int, int]) -> str:
+    """Return who would have more layers under way at a time than its driver holds; else empty.
+
+    A driver keeps the arguments of one layer, until that is waited for.
+
+    Args:
+        homes: the accelerator of each layer by the layer's name, in the order in which they are
+            done.
+        starts: layers that are started before their turn, each with the layer before which it is.
+    """
+    names = list(homes)
+    for number, first in starts.items():
+        own = homes[names[number]]
+        beside = [name for name in names[max(first, 0) : number] if homes[name] == own]
+        if beside:
+            said = ", ".join(f"'{name}'" for name in (*beside, names[number]))
+            return f"'{own}' holds 1 layer at a time, {len(beside) + 1} are under way: {said}"
+    return ""
+
+
 def check_under_way(running: Sequence[Running], starts: Mapping[int, int], region: str) -> None:
     """Check that layers may run as a schedule says.
 
@@ -52,6 +72,9 @@ def check_under_way(running: Sequence[Running], starts: Mapping[int, int], regio
     """
     missing = Counter(name for each in running for name in _names(each.layer.output))
     produced = frozenset(missing)
+    crowd = crowded({each.layer.name: each.accelerator for each in running}, starts)
+    if crowd:
+        raise _error(crowd, region)
     for number, first in starts.items():
         for what in _conflicts(running, number, first, produced):
             raise _error(what, region, running[number].layer)
@@ -74,10 +97,10 @@ def check_under_way(running: Sequence[Running], starts: Mapping[int, int], regio
         active.append(use)
 
 
-def _error(what: str, region: str, layer: Layer) -> TileProgramError:
+def _error(what: str, region: str, layer: Layer | None = None) -> TileProgramError:
     return TileProgramError(
         what,
-        where=f"region '{region}', layer '{layer.name}'",
+        where=f"region '{region}'" + (f", layer '{layer.name}'" if layer is not None else ""),
         hint="start it later, or execute the layers one after another",
     )
 
@@ -102,8 +125,6 @@ def _conflicts(
     read = {_read(tensor, produced) for tensor in own.layer.inputs}
     written = set(_names(own.layer.output))
     for other in running[max(first, 0) : number]:
-        if other.accelerator == own.accelerator:
-            yield f"'{other.layer.name}' runs on '{own.accelerator}' meanwhile"
         if read.intersection(_names(other.layer.output)):
             yield f"'{other.layer.name}' writes its operand meanwhile"
         if any(_read(tensor, produced) in written for tensor in other.layer.inputs):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from byoc_dory.blocks import schedule_blocks
+from byoc_dory.blocks import Schedule, schedule_blocks
 from byoc_dory.codegen import generate
 from byoc_dory.cost import Cost
 from byoc_dory.errors import TileProgramError
@@ -19,6 +21,8 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.planning import expand
 from byoc_dory.region import Region, RegionCode
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.accelerator import ClusterAccelerator
+from byoc_dory.soc.cluster.emit import ClusterEmitter
 from byoc_dory.soc.registry import resolve
 from byoc_dory.soc.snitch_ita.description import SNITCH_ITA
 from byoc_dory.under_way import Running, check_under_way
@@ -240,6 +244,54 @@ def test_calls_of_a_users_accelerator_block() -> None:
     ita = SNITCH_ITA.accelerator("ita")
     (layer, *_) = stack(1).layers
     assert ita.held_back(SNITCH_ITA, layer) == "calls of 'ita' return when their layer is done"
+
+
+class BlockingEmitter:
+    """Generates what the cores' emitter does, but nothing that starts a layer."""
+
+    def __init__(self, emitter: ClusterEmitter) -> None:
+        self.headers, self.layer = emitter.headers, emitter.layer
+
+
+class BlockingCores(ClusterAccelerator):
+    """A user's accelerator whose layers might be started, but whose C has calls that block."""
+
+    def emitter(self, soc: Soc) -> ClusterEmitter:
+        return cast(ClusterEmitter, BlockingEmitter(super().emitter(soc)))
+
+
+def test_layers_whose_c_blocks_are_executed_in_their_turn(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cores = SNITCH_ITA.accelerator("cluster")
+    fields = {item.name: getattr(cores, item.name) for item in dataclasses.fields(cores)}
+    engine = SNITCH_ITA.accelerator("ita")
+    soc = replace(SNITCH_ITA, accelerators=(engine, BlockingCores(**fields)))
+    reason = "the C of 'cluster' starts no layers"
+    with caplog.at_level("INFO"):
+        code = code_of(stack(2), soc)
+    assert code.plan is not None and reason in code.plan.in_turn and not started(code)
+    assert f"executed layer by layer: {code.plan.in_turn}" in caplog.text
+    check_native([replace(case_of(stack(2), 2), code=code)], tmp_path, sanitize=False)
+
+
+def test_more_layers_than_a_driver_holds(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The schedule falls back to one layer after another, and says which, and how many."""
+
+    def crowded(*args: Any) -> tuple[Schedule, Any]:
+        schedule, homes = schedule_blocks(*args)
+        (_, first), (name, _), *_ = schedule.starts.items()
+        return replace(schedule, starts={**schedule.starts, name: first}), homes
+
+    assert started(code_of(stack(1)))
+    monkeypatch.setattr("byoc_dory.codegen.schedule_blocks", crowded)
+    with caplog.at_level("INFO"):
+        code = code_of(stack(1))
+    said = "'cluster' holds 1 layer at a time, 2 are under way: 'norm0.rows0', 'norm0.rows1'"
+    assert code.plan is not None and code.plan.in_turn == said and not started(code)
+    assert said in caplog.text
 
 
 def test_one_context_of_ita_is_enough(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -91,8 +92,17 @@ def _explanation(
     changes_found = tuple(replace(entry, counted=counted) for entry in found)
     return Explanation(
         tuple(rows), changes_found, costs.total, costs.steps, costs.missing, counted, quicker,
-        compiled.state.text, compiled.retargeted.report.clips,
+        compiled.state.text, compiled.retargeted.report.clips, _in_turn(compiled),
     )  # fmt: skip
+
+
+def _in_turn(compiled: Compiled) -> tuple[str, ...]:
+    """Return why the layers of regions are computed one after another, and how many there are."""
+    plans = [code.plan for code in compiled.regions.values() if code.plan is not None]
+    layers: Counter[str] = Counter()
+    for plan in plans:
+        layers[plan.in_turn] += len(plan.layers)
+    return tuple(f"{reason} ({number} layers)" for reason, number in layers.items() if reason)
 
 
 def _own_cycles(costs: BuildCosts) -> dict[str, tuple[int, str]]:

@@ -46,6 +46,7 @@ class Explanation(Shown):
         counted: "cycles", or "instructions" on cores whose cycles are not simulated.
         settings: settings that were tried and are quicker.
         clips: a sentence for each operator that clips a layer on the CPU, and why it has to.
+        in_turn: why layers are computed one after another, of each region in which they are.
         state: where the inputs are that the caller keeps between runs, and why; empty without any.
     """
 
@@ -58,6 +59,7 @@ class Explanation(Shown):
     settings: tuple[Setting, ...] = ()
     state: str = ""
     clips: tuple[str, ...] = ()
+    in_turn: tuple[str, ...] = ()
 
     def _rows(self) -> tuple[object, ...]:
         return self.rows
@@ -197,7 +199,7 @@ def explain_text(explanation: Explanation, width: int | None = None) -> str:
         _placement_text(explanation), table, _legend(explanation, wide), _rewritten(rows),
         _plain_rows(rows), _objections(explanation) if wide else "",
         settings_text(explanation.settings), _clips(explanation), explanation.state,
-        _gains(explanation),
+        _in_turn(explanation), _gains(explanation),
     )  # fmt: skip
     return _joined_parts(parts, width)
 
@@ -213,7 +215,7 @@ def explain_screen(explanation: Explanation, width: int = 80) -> str:
     parts = (
         _placement_text(explanation), _rewritten(explanation.rows), _objections(explanation),
         settings_text(explanation.settings), _clips(explanation), explanation.state,
-        _gains(explanation),
+        _in_turn(explanation), _gains(explanation),
     )  # fmt: skip
     return _joined_parts(parts, width)
 
@@ -355,6 +357,13 @@ def _rewritten(rows: Sequence[VerdictRow]) -> str:
     return "\n".join([title, *lines]) if lines else ""
 
 
+def _in_turn(explanation: Explanation) -> str:
+    """Return why no layers are computed at once."""
+    title = "accelerators compute their layers one after another:"
+    lines = [f"  {sentence}" for sentence in explanation.in_turn]
+    return "\n".join([title, *lines]) if lines else ""
+
+
 def _clips(explanation: Explanation) -> str:
     """Return which activations are clipped apart from their layers."""
     title = "clipped by operators of their own, so that no bound of the source is lost:"
@@ -408,6 +417,7 @@ def explain_data(explanation: Explanation) -> dict[str, Any]:
         "not_measured": explanation.missing,
         "state": explanation.state,
         "clips": list(explanation.clips),
+        "in_turn": list(explanation.in_turn),
         "rules": [dataclasses.asdict(cost) for cost in explanation.rules],
     }
 
