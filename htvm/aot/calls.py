@@ -343,7 +343,8 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     before, words, operands = sums.columns(row, row.column, block[0], channels)
     sizes = [words, *map(number, (channels, *apart[:-1]))]
     ending = PIXELS.get(block[0], ROW)
-    function = f"{row.name}scaled_{ending}{'_alike' if found.alike else ''}"
+    kind = "_paired" if block == row.column.paired else "_alike" if found.alike else ""
+    function = f"{row.name}scaled_{ending}{kind}"
     made = call(function, out, *operands, *bias, *factors, *sizes, zero)
     return without_note(loop, SCALED, SeqStmt([*before, made]))
 

@@ -40,6 +40,7 @@ from htvm.aot.native import SUMS
 from htvm.aot.parallel import Cores, share
 from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Constants, Scheduled, has_blocks, schedule
+from htvm.aot.schedules.packing import suit_pairs
 from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class _Geometry:
         outputs: how many of them, the last, it writes.
         over: parameters over which its output may be written.
         small: for each parameter that is constant, which rows of the table its values are too
-            small for.
+            small for, and whether they `suit_pairs` where the core multiplies such words.
     """
 
     func: tvm_ffi.StructuralKey
@@ -164,7 +165,7 @@ class _Geometry:
     names: tuple[str, ...]
     outputs: int
     over: tuple[int, ...]
-    small: tuple[tuple[int, frozenset[int]], ...]
+    small: tuple[tuple[int, frozenset[int], bool], ...]
 
     @classmethod
     def of(
@@ -178,8 +179,13 @@ class _Geometry:
         core: CoreKernels,
     ) -> _Geometry:
         limits = {row.least for row in core.products} | {row.least for row in core.depthwise}
+        pairs = any(row.column and row.column.paired for row in core.products)
         small = tuple(
-            (at, frozenset(n for n in limits if any((value < n).any() for value in values)))
+            (
+                at,
+                frozenset(n for n in limits if any((value < n).any() for value in values)),
+                pairs and all(map(suit_pairs, values)),
+            )
             for at, values in sorted(constants.items())
         )
         key = tvm_ffi.StructuralKey(tirx.PrimFunc(func.params, func.body, func.ret_type))

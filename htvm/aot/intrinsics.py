@@ -61,6 +61,9 @@ class Column:
             function's name ends in ``scaled_`` and the number of pixels.
         alike: for which of these pixels there is another function, with the ending ``_alike``, for
             channels that have one factor.
+        paired: pixels and channels of a block where such a call, with the ending ``_paired``, reads
+            words with weights of two channels (`htvm.aot.schedules.packing.suit_pairs`); ``None``:
+            there is no such call.
         row: elements of pixels that are multiplied by such a call in rows, one channel after the
             other, with the ending `ROW`; 0: none are.
         window: function that copies a filter's rows side by side where each of them is no words,
@@ -75,6 +78,7 @@ class Column:
     long: int | None = None
     scaled: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     alike: tuple[int, ...] = ()
+    paired: tuple[int, int] | None = None
     row: int = 0
     window: str = ""
 
@@ -423,6 +427,7 @@ HALFWORDS = Products(
         long=36,
         scaled={3: (2, 0), 2: (3, 2), 1: (4, 0)},
         alike=(1,),
+        paired=(2, 4),
         row=8,
         window="htvm_window",
     ),

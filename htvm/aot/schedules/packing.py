@@ -26,6 +26,8 @@ class WeightWords:
             is no axis fy.
         lifted: whether 128 is added to all of them, which are then unsigned bytes.
         first: whether the weights come as (K, C, fy, fx).
+        paired: whether a word has two elements of two channels, as 256 times the second's plus the
+            first's, those with even numbers before the odd ones; of weights that `suit_pairs`.
         last: output channels whose words are interleaved behind the others, in this number, one or
             two times if needed, so that none is left; 0: the channels are a multiple.
     """
@@ -36,6 +38,7 @@ class WeightWords:
     whole: bool = False
     lifted: bool = False
     first: bool = False
+    paired: bool = False
     last: int = 0
 
     def apply(self, weight: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -58,8 +61,31 @@ class WeightWords:
         filled = np.pad(runs, ((0, 0), (0, -runs.shape[1] % self.width), (0, 0)))
         split = filled.reshape(fy, -1, self.width, k // self.channels, self.channels)
         packed = np.asarray(split.transpose(3, 0, 1, 4, 2), order="C")
+        packed = _in_pairs(packed) if self.paired else packed
         packed = packed[:, 0] if self.whole else packed
         return packed ^ np.int8(-128) if self.lifted else packed
+
+
+def _in_pairs(words: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return words [..., channels, 4] as [..., 2 (even, odd), channels / 2, 4]."""
+    *outer, channels, width = words.shape
+    split = words.reshape(*outer, channels // 2, 2, width // 2, 2)
+    low, high = split[..., 0, :, :], split[..., 1, :, :]
+    pairs = np.stack([low, high - (low < 0)], axis=-1)  # [..., pair, j, even or odd, channel]
+    pairs = np.moveaxis(pairs, -2, -4)
+    return np.asarray(pairs.reshape(*outer, channels, width), dtype="int8", order="C")
+
+
+def suit_pairs(weights: npt.NDArray[Any]) -> bool:
+    """Whether words may have weights (..., K) of two channels each.
+
+    Halfwords must hold 256 times one plus another, and 24 bits each channel's sum of products with
+    int8, whatever these are.
+    """
+    if weights.dtype != np.int8 or weights.min(initial=0) < -127:
+        return False
+    total = np.abs(weights.astype(np.int64)).reshape(-1, weights.shape[-1]).sum(axis=0)
+    return bool(128 * total.max(initial=0) < 1 << 23)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from htvm.aot.calls import PRODUCTS, RESCALED, SCALED, START, SUMS
-from htvm.aot.intrinsics import Products
+from htvm.aot.intrinsics import Column, Products
 from htvm.aot.loops import factors_of, step_of
 from htvm.aot.native import native_conv
 from htvm.aot.rescale import ends_scaled
@@ -31,7 +31,7 @@ from htvm.aot.schedules.blocks import (
     start,
     weights_of,
 )
-from htvm.aot.schedules.packing import WeightWords, packed_words
+from htvm.aot.schedules.packing import WeightWords, packed_words, suit_pairs
 from htvm.aot.schedules.tiles import overlap_tiles
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def schedule_products(
         flatten(sch, sums, out, taps=whole)
     if whole and weights is not None:
         return _with_all_channels(sch, sums, out, how, weights, what, copy, lanes)
-    return _blocked(sch, sums, out, how, weights, what, copy)
+    suited = weights is not None and all(map(suit_pairs, constants[weights]))
+    return _blocked(sch, sums, out, how, weights, what, copy, suited)
 
 
 def _blocked(
@@ -96,6 +97,7 @@ def _blocked(
     weights: int | None,
     what: str,
     copy: Any,
+    suited: bool,
 ) -> Scheduled | None:
     """Compute sums [y, x, channels] over (fy, fx, C), or [rows, channels] over (C,), in blocks.
 
@@ -106,6 +108,7 @@ def _blocked(
         weights: which parameter has them; ``None``: they stay as they are.
         what: pixels or rows are.
         copy: the block that copies the input of an NCHW convolution (`channels_last`).
+        suited: whether words may have weights of two channels.
     """
     *outer, x, k = loops_of(sch, out)
     turns = 3 if outer else 1
@@ -126,6 +129,12 @@ def _blocked(
         pixels = _row_pixels(extent(sch, x)) if run == column.row and not outer else 0
         if pixels and not found.alike:
             packed = WeightWords(weights, 1, how.width)
+            return _requantized(sch, sums, out, how, pixels, packed, what)
+        taps = math.prod(extent(sch, loop) for loop in loops_of(sch, sums)[-turns:])
+        pays = suited and _pays_in_pairs(column, extent(sch, x), extent(sch, k), taps)
+        if column.paired is not None and pays and not found.alike:
+            pixels, kt = column.paired
+            packed = WeightWords(weights, kt, how.width, whole=windows, paired=True)
             return _requantized(sch, sums, out, how, pixels, packed, what)
         for pixels in _together(extent(sch, x), px):
             together = column.together(pixels, extent(sch, k), alike=found.alike)
@@ -208,6 +217,26 @@ def _together(number: int, block: int) -> tuple[int, ...]:
     """
     threes = _THREE_PIXELS * 3 * -(-number // 3)
     return (3, block) if block == 2 and 3 <= number and threes < 2 * -(-number // 2) else (block,)
+
+
+def _pays_in_pairs(column: Column, pixels: int, channels: int, taps: int) -> bool:
+    """Return whether `Column.paired` takes the fewest instructions, and so cycles, for a row.
+
+    Args:
+        column: how the row's operands are copied.
+        pixels: of a row.
+        channels: of the output.
+        taps: products of a sum.
+    """
+    if column.paired is None or pixels < column.paired[0] or channels % column.paired[1]:
+        return False
+
+    def instructions(block: int, product: float, end: float) -> float:
+        """Of a row: counted for each block, each product and the end of each sum."""
+        return -(-pixels // block) * (75 + block * channels * (product * taps + end))
+
+    others = min(instructions(2, 1, 10.1), instructions(3, 22 / 24, 10.1))
+    return instructions(column.paired[0], 14 / 16, 10.9) < others
 
 
 def _requantized(

@@ -70,10 +70,14 @@ def requantized(acc, requant, clip, reference=reference):
 
 
 def conv_case(
-    y, x, c, k, filter, stride, padding, scheme, groups=1, layout="NHWC", dilation=1, zero=None
-):
+    y, x, c, k, filter, stride, padding, scheme, groups=1, layout="NHWC", dilation=1, zero=None,
+    least=None,
+):  # fmt: skip
     rng = np.random.default_rng([y, x, c, k, *filter])
     weight = int8(rng, k, c // groups, *filter)
+    if least is not None:  # the smallest weight, which is there
+        weight = np.maximum(weight, least).astype("int8")
+        weight[0, 0, 0, 0] = least
     bias = bias_of(rng, k)
     taps = int(np.prod(weight.shape[1:]))
     spread = max(1, round(np.log2(taps * 5000 / 64)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tvm import tirx
@@ -9,9 +11,10 @@ from tvm import tirx
 from byoc_dory.layers import TfliteRequant
 from byoc_dory.soc.registry import resolve
 from htvm.aot.fixed_point import SCALE
-from htvm.aot.intrinsics import KERNELS, Column
+from htvm.aot.intrinsics import HALFWORDS, KERNELS, Column
 from htvm.aot.rescale import Rescaling
-from htvm.aot.schedules.packing import WeightTaps, WeightWords
+from htvm.aot.schedules import products
+from htvm.aot.schedules.packing import WeightTaps, WeightWords, suit_pairs
 from htvm.aot.schedules.products import _row_pixels, _together
 from htvm.firmware.user_compiler import user_compiler
 from patterns.ops.convolution import Window, conv2d_of
@@ -50,7 +53,7 @@ def check_on_the_core(case, call, tmp_path, compiler, core=CORE):
 @pytest.mark.parametrize("k", [2, 4, 6, 8, 10])
 def test_channels_in_threes_and_the_last_in_twos(c, words, k, tmp_path, compiler):
     """Columns of any number of words; an odd number of pixels."""
-    case = conv_case(7, 1, c, k, (1, 1), (1, 1), NO_PADDING, "tflite")
+    case = conv_case(7, 1, c, k, (1, 1), (1, 1), NO_PADDING, "tflite", least=-128)
     source = native.source_of(native.compiled(case.module, "net", "dsp"))
     assert f"(uint32_t){words}, (uint32_t){k}, (uint32_t){k}, " in source
     check_on_the_core(case, "htvm_scaled_two", tmp_path, compiler)
@@ -71,9 +74,94 @@ def test_channels_in_threes_and_the_last_in_twos(c, words, k, tmp_path, compiler
 )
 @pytest.mark.parametrize("k", [2, 4, 10])
 def test_three_pixels(shape, c, filters, k, tmp_path, compiler):
-    case = conv_case(*shape, c, k, filters, (1, 1), NO_PADDING, "tflite")
+    case = conv_case(*shape, c, k, filters, (1, 1), NO_PADDING, "tflite", least=-128)
     check_on_the_core(case, "htvm_scaled_three", tmp_path, compiler)
     check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.rotating(3)
+@pytest.mark.parametrize(
+    ("shape", "c", "filters"),
+    [
+        ((5, 1), 20, (1, 1)),  # the last two over their neighbours
+        ((2, 1), 64, (1, 1)),  # 31 of 32 half steps are left out
+        ((2, 2), 132, (1, 1)),  # of a second turn, all but one
+        ((4, 5), 12, (2, 3)),
+        ((5, 5), 3, (3, 3)),  # windows
+    ],
+)
+@pytest.mark.parametrize("k", [4, 12])
+@pytest.mark.parametrize("zero", [-128, 5])
+def test_words_of_two_channels(shape, c, filters, k, zero, tmp_path, compiler, monkeypatch):
+    monkeypatch.setattr(products, "_pays_in_pairs", lambda column, *_: column.paired is not None)
+    case = conv_case(*shape, c, k, filters, (1, 1), NO_PADDING, "tflite", zero=zero, least=-127)
+    check_on_the_core(case, "htvm_scaled_two_paired", tmp_path, compiler)
+    check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_largest_sums_of_words_of_two_channels(sign, tmp_path, compiler):
+    """Both channels' sums as large as 24 bits take."""
+    k, c = 4, 520
+    weight = np.zeros((k, c, 1, 1), "int8")
+    weight[:, :516], weight[:, 516] = 127 * sign, 3 * sign
+    total = np.abs(weight.astype(int)).sum(axis=(1, 2, 3))
+    bias = np.array([2**30, -(2**30), 5, -5], "int32")
+    data = np.full((1, 2, c), -128, "int8")
+    requant = TfliteRequant((2**30,) * 3 + (2**30 + 1,), (-22,) * 4, 3)
+    op = conv2d_of(weight, bias, Window((1, 1)), requant, (-128, 127))
+    shape = (1, *data.shape)
+    built = module({"x": shape}, lambda bb, v: op.write(bb, [v], "conv2d_0"))
+    acc = reference.conv2d(data, weight, bias, (1, 1), NO_PADDING, 0, 1)
+    case = Case(
+        built, {"x": data.reshape(shape)}, requantized(acc, requant, (-128, 127), reference)
+    )
+    assert (total == 65535).all() and suit_pairs(weight.transpose(2, 3, 1, 0))
+    check_on_the_core(case, "htvm_scaled_two_paired", tmp_path, compiler)
+    check_natively(case, tmp_path, compiler)
+
+
+@pytest.mark.parametrize(
+    ("values", "suits"),
+    [
+        ([[127] * 516, [1] * 516], True),  # 65,532
+        ([[127] * 516 + [4], [1] * 517], False),
+        ([[-127, 0], [127, 1]], True),
+        ([[0, 0], [-128, 1]], False),
+    ],
+)
+def test_weights_that_share_words(values, suits):
+    assert suit_pairs(np.array(values, "int8").T) is suits
+    assert not suit_pairs(np.array(values, "int16").T)
+
+
+def test_packed_weights_of_two_channels():
+    rng = np.random.default_rng(0)
+    weight = np.maximum(int8(rng, 6, 8), -127).astype("int8")
+    packed = WeightWords(1, 4, whole=True, paired=True).apply(weight)
+    words = packed.reshape(2, 2, 2, 2, 4).copy().view("<i2")  # block, word, parity, pair, taps
+    for k, tap in np.ndindex(4, 8):
+        want = 256 * int(weight[tap, 2 * k + 1]) + int(weight[tap, 2 * k]) if tap < 6 else 0
+        assert words[k // 2, tap // 4, tap % 2, k % 2, tap % 4 // 2] == want
+
+
+@pytest.mark.parametrize(
+    ("pixels", "channels", "taps", "pays"),
+    [
+        (36, 128, 128, True),
+        (576, 32, 32, True),
+        (576, 32, 16, False),
+        (48, 8, 27, False),
+        (3, 64, 64, False),  # in threes none is computed twice
+        (9, 256, 128, False),
+        (36, 126, 128, False),
+    ],
+)
+def test_where_words_of_two_channels_pay(pixels, channels, taps, pays):
+    column = HALFWORDS.column
+    assert column is not None and products._pays_in_pairs(column, pixels, channels, taps) is pays
+    other = replace(column, paired=None)
+    assert not products._pays_in_pairs(other, pixels, channels, taps)
 
 
 @pytest.mark.rotating(3)
@@ -128,12 +216,19 @@ def test_one_factor_for_all_channels(c, zero, tmp_path, compiler):
     check_natively(case, tmp_path, compiler)
 
 
-@pytest.mark.parametrize("kind", ["products", "row", "three", "one pixel", "depthwise"])
+@pytest.mark.parametrize("kind", ["products", "paired", "row", "three", "one pixel", "depthwise"])
 def test_the_users_gcc(kind, tmp_path):
     """The same with GCC, which gives statements other registers than clang."""
     tool("arm-none-eabi-gcc")
     case, call = {
-        "products": (conv_case(2, 2, 12, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_two"),
+        "products": (
+            conv_case(2, 2, 12, 8, (1, 1), (1, 1), NO_PADDING, "tflite", least=-128),
+            "scaled_two",
+        ),
+        "paired": (
+            conv_case(4, 4, 64, 8, (1, 1), (1, 1), NO_PADDING, "tflite", least=-127),
+            "scaled_two_paired",
+        ),
         "row": (conv_case(4, 4, 8, 6, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_row"),
         "three": (conv_case(3, 3, 12, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_three"),
         "one pixel": (conv_case(1, 1, 36, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_one"),
