@@ -20,9 +20,10 @@ from byoc_dory.layers import (
 from byoc_dory.options import TilingOptions
 from byoc_dory.region import Region
 from byoc_dory.soc.ethos_u.check import ProgramCheck
-from byoc_dory.soc.ethos_u.exact import Fractions, Scaling, ceiling_half, floor_half, scaling_of
+from byoc_dory.soc.ethos_u.exact import Fractions, Scaling, parts_of, scaling_of
 from byoc_dory.soc.registry import resolve
 from htvm.firmware.host import model_library
+from patterns.ops.onnxruntime.rounding import float_scale
 
 SEEDS = range(12)
 Requant: TypeAlias = OnnxRequant | TorchRequant | MulShift | Shift
@@ -51,6 +52,18 @@ def factors(rng: np.random.Generator, kind: str, k: int) -> Requant:
 def zero_of(requant: Requant) -> int:
     """The zero point of a result; floors have none."""
     return getattr(requant, "output_zero_point", 0)
+
+
+def tied(seed: int) -> Layer:
+    """One factor of 0.004: float32 makes ties of products in the lower part of each power of 2."""
+    rng = np.random.default_rng(seed)
+    mantissa, shift = float_scale(0.004)
+    return conv2d_layer(
+        "layer", Tensor("x", (8, 4, 4)), "y",
+        rng.integers(-127, 128, (3, 8, 1, 1)).astype(np.int8),
+        rng.integers(-500, 500, 3).astype(np.int32),
+        requant=OnnxRequant((mantissa,) * 3, (shift,) * 3, 5, (-3,)),
+    )  # fmt: skip
 
 
 def layer(kind: str, seed: int) -> Layer:
@@ -106,7 +119,34 @@ def of_device(found: Scaling | Fractions, zero: int, channel: int, sums: Array) 
     ]
     if len(ends) == 1:
         return ends[0] - 128
-    return floor_half(zero)[ends[0]].astype(np.int64) + ceiling_half(zero)[ends[1]]
+    first, second = parts_of(zero, found.others)
+    return first[ends[0]].astype(np.int64) + second[ends[1]]
+
+
+def assert_every_sum(made: Layer, found: Scaling | Fractions) -> None:
+    """The accelerator makes of every sum what the source does."""
+    requant = made.requant
+    assert isinstance(requant, Requant)
+    ends = np.array([-128, 127]) - getattr(requant, "input_zero_points", (0,))[0]
+    for channel in range(made.K):
+        bias = int(made.bias[channel])  # type: ignore[attr-defined]
+        weights = made.weight[channel].astype(np.int64).ravel()  # type: ignore[attr-defined]
+        reach = weights[:, None] * ends
+        sums = bias + np.arange(int(reach.min(1).sum()), int(reach.max(1).sum()) + 1)
+        zero = zero_of(requant)
+        wanted = np.clip(of_source(requant, channel, sums) + zero, *made.clip)
+        device = np.clip(of_device(found, zero, channel, sums), *made.clip)
+        np.testing.assert_array_equal(device, wanted)
+
+
+def test_steps_are_shared_by_two_tables() -> None:
+    first, second = parts_of(3)
+    np.testing.assert_array_equal(first, (np.arange(-128, 128) - 3) >> 1)
+    rises = np.diff(first)
+    changed, rest = parts_of(3, (10, -7))
+    np.testing.assert_array_equal(changed.astype(int) + rest, np.arange(-128, 128))
+    differing = np.flatnonzero(np.diff(changed) != rises) + 1 - 128 - 3
+    assert differing.tolist() == [-7, 10]
 
 
 @pytest.mark.parametrize("kind", ["onnxruntime", "torch", "floors"])
@@ -121,19 +161,16 @@ def test_every_sum(kind: str) -> None:
         taken.add(len(found.offsets) if isinstance(found, Fractions) else 0)
         # Less a half, what a shift leaves is rounded.
         assert isinstance(found, Scaling) or not isinstance(made.requant, Shift)
-        requant = made.requant
-        assert isinstance(requant, Requant)
-        ends = np.array([-128, 127]) - getattr(requant, "input_zero_points", (0,))[0]
-        for channel in range(made.K):
-            bias = int(made.bias[channel])  # type: ignore[attr-defined]
-            weights = made.weight[channel].astype(np.int64).ravel()  # type: ignore[attr-defined]
-            reach = weights[:, None] * ends
-            sums = bias + np.arange(int(reach.min(1).sum()), int(reach.max(1).sum()) + 1)
-            zero = zero_of(requant)
-            wanted = np.clip(of_source(requant, channel, sums) + zero, *made.clip)
-            device = np.clip(of_device(found, zero, channel, sums), *made.clip)
-            np.testing.assert_array_equal(device, wanted)
+        assert_every_sum(made, found)
     assert len(taken) > (kind != "floors")
+
+
+def test_steps_that_are_no_ties_are_the_other_offsets() -> None:
+    for seed in range(3):
+        made = tied(seed)
+        found = scaling_of(made)
+        assert isinstance(found, Fractions) and found.others
+        assert_every_sum(made, found)
 
 
 @pytest.mark.parametrize("kind", ["onnxruntime", "torch", "floors"])

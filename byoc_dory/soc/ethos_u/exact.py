@@ -13,7 +13,7 @@ or another one nearby.  Else the result has fraction bits at first, see `Fractio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Literal, TypeAlias
@@ -71,28 +71,39 @@ class Scaling:
 class Fractions:
     """A requantization in steps: to a result with fraction bits, which is rounded afterwards.
 
-    With two offsets that differ, ties round up by the first, and down by the second.  The mean of
-    both is rounded to even: `floor_half` of the first and `ceiling_half` of the second, added.
+    With two offsets that differ, ties round up by the first, and down by the second.  Results are
+    sums of two tables, see `parts_of`.  The first one rises at even steps, the second one at odd
+    ones, which rounds ties to even; some steps may be the other one's.
 
     Attributes:
         scaling: that of the sums, to int32 with fraction bits, in single rounding.
         bits: number of fraction bits, which are rounded in single rounding, too.
         offsets: one or two of what is added before that: one integer, or one for each channel.
+        others: steps, from the zero point on, that are the other one's.
     """
 
     scaling: Scaling
     bits: int
     offsets: tuple[tuple[int, ...], ...]
+    others: tuple[int, ...] = ()
 
 
-def floor_half(zero_point: int) -> Array:
-    """Return half of each byte's distance to the zero point, rounded down; int8 ``[256]``."""
-    return ((np.arange(-128, 128) - zero_point) >> 1).astype(np.int8)
+def parts_of(zero_point: int, others: Sequence[int] = ()) -> tuple[Array, Array]:
+    """Return two tables of bytes whose sum is the byte itself; int8 ``[256]``.
 
+    They are half of its distance to the zero point, rounded down, and what is left.
 
-def ceiling_half(zero_point: int) -> Array:
-    """Return what `floor_half` leaves of each byte; int8 ``[256]``."""
-    return (np.arange(-128, 128) - floor_half(zero_point)).astype(np.int8)
+    Args:
+        zero_point: the zero point.
+        others: distances at which the other one rises by one.
+    """
+    steps = np.arange(-128, 128) - zero_point
+    first = steps >> 1
+    for step in others:
+        first = first + (steps >= step) * (1 if step % 2 else -1)
+    # Where both are from, so that they are bytes.
+    first = first - max(int(first.max()) - 127, 0)
+    return first.astype(np.int8), (np.arange(-128, 128) - first).astype(np.int8)
 
 
 def rounded(products: Array, shift: Array | int, rounding: Rounding) -> Array:
@@ -179,7 +190,12 @@ def _of_steps(layer: Weighted, requant: _Steps) -> Scaling | Fractions | str:
     reached = within(lambda sums: requantized(sums, requant, channel_axis=0) - zero)
     rounding = _rounding(requant)
     limits = steps, least, most, reached
-    return _biased(rounding, *limits) or _fractions(rounding, *limits)
+    found = _biased(rounding, *limits) or _fractions(rounding, *limits)
+    if isinstance(found, Fractions):
+        first, second = parts_of(zero, found.others)
+        if not np.array_equal(first + second.astype(np.int64), np.arange(-128, 128)):
+            return "its steps cannot be told apart by two tables of bytes"
+    return found
 
 
 def _rounding(requant: _Steps) -> OnnxRequant | TorchRequant:
@@ -201,6 +217,10 @@ _NUDGES = tuple(sign * near for near in range(0, 257, 4) for sign in (1, -1))[1:
 """What is tried to add to multipliers: 32 move the highest output by about a step of fractions."""
 _FEW = 17
 """After so many of these, two offsets do where one has not been found."""
+_CHANGES = 8
+"""How often other steps are tried."""
+_MOSTLY = 0.4
+"""Part of the steps that an offset must have right to be one of two."""
 _OFFSETS = tuple(sign * near for near in range(17) for sign in (1, -1))[1:]
 """What is tried to add to results, in steps of fractions."""
 _BIASES = tuple(sign * near for near in range(9) for sign in (1, -1))[1:]
@@ -232,9 +252,7 @@ def _fractions(
     refusal = out_of_range(tuple(shifts.tolist()))
     if refusal:
         return refusal
-    search = _Search(multipliers, shifts, own, bits, (steps, least, most, reached))
-    found = search.chosen()
-    return found if isinstance(found, str) else search.fractions(found)
+    return _Search(multipliers, shifts, own, bits, (steps, least, most, reached)).fractions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,16 +272,38 @@ class _Search:
     bits: int
     steps: tuple[Array, Array, Array, Array]
 
-    def fractions(self, chosen: Array) -> Fractions:
-        """Return the requantization with these nudges and offsets, ``[K, 2 or 3]``."""
-        scaling = Scaling(
-            tuple(self._nudged(chosen[:, 0]).tolist()), tuple(self.shifts.tolist()), "single"
-        )
-        offsets = (tuple((self.own + each).tolist()) for each in chosen[:, 1:].T)
-        return Fractions(scaling, self.bits, tuple(offsets))
+    def fractions(self) -> Fractions | str:
+        """Return the requantization with nudges and offsets for each channel; or why not.
 
-    def chosen(self) -> Array | str:
-        """Return a nudge and one or two offsets for each channel, ``[K, 2 or 3]``; or why not."""
+        At first, the even steps are the first offset's.  A channel that has a step which is only
+        right by the other one's gives it to that, if no other channel minds.
+        """
+        steps = self.steps[0]
+        first = steps % 2 == 0
+        for _ in range(_CHANGES):
+            found = self._chosen(first)
+            if not isinstance(found, int):
+                scaling = Scaling(
+                    tuple(self._nudged(found[:, 0]).tolist()), tuple(self.shifts.tolist()), "single"
+                )
+                offsets = (tuple((self.own + each).tolist()) for each in found[:, 1:].T)
+                others = steps[first != (steps % 2 == 0)]
+                return Fractions(scaling, self.bits, tuple(offsets), tuple(others.tolist()))
+            changed = self._other(found, first)
+            if changed is None:
+                break
+            first = changed
+        return f"the sums of channel {found} are rounded differently"
+
+    def _chosen(self, first: Array) -> Array | int:
+        """Return a nudge and one or two offsets for each channel, ``[K, 2 or 3]``.
+
+        Args:
+            first: which steps are the first offset's.
+
+        Returns:
+            The first channel for which there are none.
+        """
         channels = range(self.own.size)
         alone: dict[int, tuple[int, ...]] = {}
         pairs: dict[int, tuple[int, ...]] = {}
@@ -272,37 +312,50 @@ class _Search:
             left = [channel for channel in channels if channel not in settled]
             if not left:
                 break
-            even, odd = self._fitting(np.array(left), nudge)
+            right = self._right(np.array(left), nudge)
+            ends = right[..., first].all(2), right[..., ~first].all(2)
             for at, channel in enumerate(left):
-                both = even[:, at] & odd[:, at]
+                both = ends[0][:, at] & ends[1][:, at]
                 if both.any():
                     alone.setdefault(channel, (nudge, _OFFSETS[both.argmax()]))
-                if even[:, at].any() and odd[:, at].any():
-                    pair = (_OFFSETS[each[:, at].argmax()] for each in (even, odd))
+                if ends[0][:, at].any() and ends[1][:, at].any():
+                    pair = (_OFFSETS[each[:, at].argmax()] for each in ends)
                     pairs.setdefault(channel, (nudge, *pair))
         found = alone if len(alone) == len(channels) else pairs
         for channel in channels:
             if channel not in found:
-                return f"the sums of channel {channel} are rounded differently"
+                return channel
         return np.array([found[channel] for channel in channels], np.int64)
 
-    def _fitting(self, left: Array, nudge: int) -> tuple[Array, Array]:
-        """Return where all even and all odd steps are at the right sums, ``[offsets, left]``."""
+    def _other(self, channel: int, first: Array) -> Array | None:
+        """Return which steps are the first offset's so that a channel's are right; None if none."""
+        best, least = None, first.size + 1
+        moved = first != (self.steps[0] % 2 == 0)  # what another channel needs stays
+        for nudge in _NUDGES:
+            right = self._right(np.array([channel]), nudge)[:, 0]
+            right = right[right.mean(1) > _MOSTLY]
+            for one, other in np.argwhere((right[:, None] | right).all(2)).tolist():
+                changed = np.where(right[one] & right[other], first, right[one])
+                count = int((changed != first).sum())
+                if count < least and not (changed != first)[moved].any():
+                    best, least = changed, count
+            if least == 1:
+                break
+        return best
+
+    def _right(self, left: Array, nudge: int) -> Array:
+        """Return which steps of channels are at the right sums, ``[offsets, left, steps]``."""
         steps, least, most, reached = self.steps
-        reached, even = reached[left], steps % 2 == 0
+        reached = reached[left]
         unreached, always = reached > most[left, None], reached == least[left, None]
         factors = self._nudged(nudge)[left, None]
         there, before = (
             rounded(sums * factors, self.shifts[left, None], "single")
             for sums in (reached, reached - 1)
         )
-        found = []
-        for offset in _OFFSETS:
-            added = (self.own[left] + offset)[:, None]
-            right = (rounded(there + added, self.bits, "single") >= steps) | unreached
-            right &= (rounded(before + added, self.bits, "single") < steps) | always
-            found.append((right[:, even].all(1), right[:, ~even].all(1)))
-        return np.array([each for each, _ in found]), np.array([each for _, each in found])
+        added = self.own[left, None] + np.array(_OFFSETS)[:, None, None]
+        right = (rounded(there + added, self.bits, "single") >= steps) | unreached
+        return right & ((rounded(before + added, self.bits, "single") < steps) | always)
 
     def _nudged(self, nudge: Array | int) -> Array:
         return np.minimum(self.multipliers + nudge, (1 << 31) - 1)

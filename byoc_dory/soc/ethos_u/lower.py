@@ -34,8 +34,7 @@ from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
 from byoc_dory.soc.ethos_u.exact import (
     Fractions,
     Scaling,
-    ceiling_half,
-    floor_half,
+    parts_of,
     scaling_of,
 )
 from byoc_dory.soc.ethos_u.model import output_zero_point_of, stored_shape, zero_points_of
@@ -331,7 +330,8 @@ class _Writer:
             zero_points=(0, 0), types=("int32", "int32"),
         )  # fmt: skip
         last = Scaling((_UNIT,), (_UNIT_BITS + how.bits,), "single")
-        return self._offset(parts, how.offsets, last, output_zero_point_of(layer), shape)
+        zero = output_zero_point_of(layer)
+        return self._offset(parts, how.offsets, last, zero, shape, how.others)
 
     def _offset(
         self,
@@ -340,8 +340,9 @@ class _Writer:
         last: Scaling,
         zero: int,
         shape: tuple[int, ...],
+        others: Sequence[int] = (),
     ) -> str:
-        """Return results with fraction bits as bytes; with two offsets, the mean of both ways."""
+        """Return results with fraction bits as bytes; with two offsets, parts of both ways."""
         graph, ends = self._graph, []
         for offset in offsets:
             added = parts
@@ -353,7 +354,7 @@ class _Writer:
             return ends[0]
         first, second = (
             self._widened(graph.table(end, table, self._fresh(), shape), shape)
-            for end, table in zip(ends, (floor_half(zero), ceiling_half(zero)), strict=True)
+            for end, table in zip(ends, parts_of(zero, others), strict=True)
         )
         total = graph.add(first, second, self._fresh(), shape)
         return self._narrowed(total, Scaling((_UNIT,), (_UNIT_BITS,), "single"), 0, shape)
