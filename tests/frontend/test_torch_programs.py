@@ -309,6 +309,16 @@ def test_dynamic_quantization_is_named(tmp_path: Path) -> None:
         loaded(program, tmp_path)
 
 
+def test_activations_of_16_bits_are_named_with_their_place(tmp_path: Path) -> None:
+    program = Program()
+    x = program.quantized(program.input("x", (1, 4)), 1 / 32, 0)
+    y = program.call("aten.relu.default", (1, 4), module="act", line=7, self_=x)
+    program.outputs.append(program.quantized(y, 2.0**-12, 0, "int16").name)
+    with pytest.raises(UnsupportedError, match="activations of type int16") as caught:
+        loaded(program, tmp_path)
+    assert "quantize_per_tensor" in str(caught.value) and "int8 and uint8" in str(caught.value)
+
+
 def test_what_is_not_read_of_a_call_is_named(tmp_path: Path) -> None:
     program = Program()
     x = program.quantized(program.input("x", (1, 2, 4, 4)), 0.1, 0)
