@@ -169,7 +169,10 @@ def test_packages_compile_strictly_for_the_core(core: str, tmp_path: Path) -> No
             [path], tmp_path / "one.o", includes, flags, flags=(*STRICT, "-Wconversion", "-c")
         )
     header = tmp_path / "header.cpp"
-    header.write_text('#include "digits.h"\nint main() { return digits_run == nullptr; }\n')
+    header.write_text(
+        '#include "digits.h"\nHTVM_ALIGNED(4) static int8_t image[DIGITS_INPUT_0_ELEMENTS];\n'
+        "int main() { return digits_run == nullptr || image[0]; }\n"
+    )
     environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(compiler.cache / "zig")}
     line = [*compiler.host[:-1], "c++", "-std=c++17", *STRICT, "-Wno-tautological-compare"]
     line += ["-Wno-tautological-pointer-compare", f"-I{package / 'include'}", "-c", str(header)]
