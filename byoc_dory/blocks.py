@@ -1,10 +1,10 @@
 """Blocks of rows: layers split such that the cores and an engine compute at the same time.
 
-Where each row of a result depends on one row of each operand, a run of layers may be executed for
-the upper half of the rows and for the lower one.  While the cores compute a layer of one half, the
-core in control drives the engine through layers of the other.  The order is a list schedule of the
-halves on the two units: what reads the layer before goes first, as that may still be in L1; then
-what has the longest way to the end.
+Where each row of a result depends on one row of each operand (of the queries, in attention), a run
+of layers may be executed for the upper half of the rows and for the lower one.  While the cores
+compute a layer of one half, the core in control drives the engine through layers of the other.  The
+order is a list schedule of the halves on the two units: what reads the layer before goes first, as
+that may still be in L1; then what has the longest way to the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from byoc_dory.emit import StartingEmitter
-from byoc_dory.layers import Add, Gemm, Layer, Rows, Tensor, TensorPart
+from byoc_dory.layers import Add, Attend, Gemm, Layer, Rows, Tensor, TensorPart
 from byoc_dory.soc.base import Accelerator, Soc
 
 BLOCKS = 2
@@ -104,8 +104,10 @@ class _Splitter:
     def _rows(self, layer: Layer) -> int:
         """Return the number of rows of a layer that can be split, else 0."""
         rows = layer.output.elements // layer.output.shape[0]
-        plain = isinstance(layer, Add | Rows) or (isinstance(layer, Gemm) and not layer.transposed)
-        alike = all(each.elements // each.shape[0] == rows for each in layer.inputs)
+        plain = isinstance(layer, Add | Rows | Attend) or (
+            isinstance(layer, Gemm) and not layer.transposed
+        )
+        alike = all(each.elements // each.shape[0] == rows for each in _by_rows(layer))
         step = BLOCKS * self.homes[layer.name].rows_together
         return rows if plain and alike and rows % step == 0 else 0
 
@@ -138,11 +140,15 @@ class _Splitter:
         """Yield the parts of a run to split: from before its first layer on the cores, to the end.
 
         Layers in front of and behind those between layers on the cores may be left as they are.
+        What a layer reads as a whole is not split.
         """
         cores = [number for number in range(first, end) if self._starts(self.layers[number])]
-        yield from itertools.product(
-            range(first, cores[0] + 1), range(min(cores[-1] + 1, end), end + 1)
-        )
+        for begin in range(first, cores[0] + 1):
+            for stop in range(min(cores[-1] + 1, end), end + 1):
+                written = {layer.output.name for layer in self.layers[begin:stop]}
+                read = {each.name for layer in self.layers[begin:stop] for each in _whole(layer)}
+                if not written & read:
+                    yield begin, stop
 
     # ------------------------------------------------------------------ schedules
 
@@ -174,7 +180,10 @@ class _Splitter:
         part = replace(
             layer,
             name=_name(layer.name, block),
-            inputs=tuple(self._tensor(tensor, block, split) for tensor in layer.inputs),
+            inputs=(
+                *(self._tensor(tensor, block, split) for tensor in _by_rows(layer)),
+                *_whole(layer),
+            ),
             output=self._tensor(layer.output, block, split),
         )
         self.homes[part.name] = self.homes[layer.name]
@@ -259,6 +268,16 @@ class _Splitter:
             ]
             way[part.name] = self._time(part) + max(behind, default=0.0)
         return way
+
+
+def _by_rows(layer: Layer) -> tuple[Tensor, ...]:
+    """Return the operands, the first ones, of which each row of the result needs one row."""
+    return layer.inputs[:1] if isinstance(layer, Attend) else layer.inputs
+
+
+def _whole(layer: Layer) -> tuple[Tensor, ...]:
+    """Return the other operands: keys and values."""
+    return layer.inputs[len(_by_rows(layer)) :]
 
 
 def _name(name: str, block: int) -> str:

@@ -15,8 +15,19 @@ from byoc_dory.blocks import Schedule, schedule_blocks
 from byoc_dory.codegen import generate
 from byoc_dory.cost import Cost
 from byoc_dory.errors import TileProgramError
-from byoc_dory.layers import Layer, MulShift, Tensor, add_layer, gemm_layer, matrix, rows_layer
-from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RowFunction, TableMap
+from byoc_dory.layers import (
+    Attend,
+    Layer,
+    MulShift,
+    Scores,
+    Tensor,
+    add_layer,
+    attend_layer,
+    gemm_layer,
+    matrix,
+    rows_layer,
+)
+from byoc_dory.layers.rowwise import AffineNorm, ItaSoftmax, LayerNorm, RowFunction, TableMap
 from byoc_dory.options import TilingOptions
 from byoc_dory.planning import expand
 from byoc_dory.region import Region, RegionCode
@@ -32,6 +43,7 @@ from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.rv32 import run_rv32
 from tests.byoc_dory.program import Case
+from tests.byoc_dory.snitch_cases import attention_layer
 from tests.byoc_dory.test_emit_rv32 import firmware_main
 from tests.byoc_dory.test_snitch_native import check as check_native
 from tests.reference import matrix_layers
@@ -108,14 +120,41 @@ def running(code: RegionCode) -> list[Running]:
     ]
 
 
+def attention(seed: int, joined: bool = False) -> Region:
+    """Attention on ITA, a sum and a norm of its result, and a feed-forward network behind them."""
+    rng = np.random.default_rng([seed, joined])
+    heads = attention_layer(rng, "heads", 128, 128, 2, joined)
+    (source,) = heads.inputs
+    total = add_layer("sum", heads.output, source, "sum", requant=requant(rng, 8))
+    norm = rows_layer("norm", total.output, function(rng, 128))
+    inner = product(rng, "inner", norm.output, 256)
+    outer = product(rng, "outer", inner.output, 128)
+    layers = (heads, total, norm, inner, outer)
+    homes = ("ita", "ita", "cluster", "ita", "ita")
+    return Region(f"a{seed}", layers, (source,), (outer.output,), homes=homes)
+
+
 # ---------------------------------------------------------------------- results
 
 
 def test_results_of_random_networks(tmp_path: Path) -> None:
     """On this machine the cores compute as late as they may: what does not wait is wrong."""
     cases = [case_of(stack(seed, depth=1 + seed % 3), seed) for seed in range(6)]
+    cases += [case_of(attention(seed, joined=seed == 2), seed) for seed in range(3)]
     assert sum(bool(started(case.code)) for case in cases) > 3
     check_native(cases, tmp_path, sanitize=True)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_attention_is_split_by_its_queries(joined: bool, tmp_path: Path) -> None:
+    """All keys and values are there for both halves, while the cores compute the first one's."""
+    case = case_of(attention(2, joined), 2)
+    queries = [each.layer for each in running(case.code) if isinstance(each.layer, Attend)]
+    assert [layer.oy for layer in queries][-2:] == [64, 64]
+    assert {layer.keys for layer in queries} == {128}
+    got, beside = simulated(case, tmp_path)
+    assert np.array_equal(got, case.outputs[0].view(np.uint8))
+    assert "cluster" in beside
 
 
 @pytest.mark.slow
@@ -228,6 +267,25 @@ def test_layers_run_one_after_another(region: Region, target: str, options: dict
     code = code_of(region, resolve(target).soc, **options)
     assert not started(code)
     assert code.plan is not None and not code.plan.starts
+
+
+def test_keys_of_a_run_are_not_split() -> None:
+    """All queries need all keys, which the run computes between two layers on the cores."""
+    rng = np.random.default_rng(3)
+    one, value = matrix("x", 128, 64), matrix("value", 64, 128)
+    weight = rng.integers(1, 90, 64).astype(np.int32)
+    norm = rows_layer("norm", one, AffineNorm(weight, weight, 3, 6))
+    query, key = product(rng, "query", norm.output, 64), product(rng, "key", norm.output, 64)
+    scores = Scores((1, 9, 256), ItaSoftmax(), (1, 8, 128))
+    context = attend_layer("context", query.output, key.output, value, scores)
+    last = rows_layer("last", context.output, AffineNorm(weight, weight, 3, 6))
+    layers = (norm, query, key, context, last)
+    homes = {layer.name: SNITCH_ITA.accelerator("ita") for layer in layers}
+    homes |= dict.fromkeys(("norm", "last"), SNITCH_ITA.accelerator("cluster"))
+    schedule, _ = schedule_blocks(
+        layers, homes, ["last"], SNITCH_ITA, lambda home, layer: 50.0 + layer.macs + layer.oy
+    )
+    assert schedule.layers == layers and not schedule.starts
 
 
 def test_why_nothing_is_started() -> None:
@@ -434,14 +492,14 @@ def rejected(layers: Sequence[Running], starts: Mapping[int, int]) -> bool:
 
 @pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_mutants_of_schedules_are_found(count: int) -> None:
-    codes = [code_of(stack(seed)) for seed in (1, 2)]
+    codes = [code_of(region) for region in (stack(1), stack(2), attention(1))]
     for code in codes:
         assert code.plan is not None
         assert is_harmless(running(code), code.plan.starts)
     rng = np.random.default_rng(5)
     harmful = 0
     while harmful < count:
-        layers, starts = mutants(codes[harmful % 2], rng)
+        layers, starts = mutants(codes[harmful % len(codes)], rng)
         harmless = is_harmless(layers, starts)
         assert rejected(layers, starts) == (not harmless)
         harmful += not harmless
