@@ -159,21 +159,21 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
 #if HTVM_DSP_LOOPS
 /* Half a step of two pixels (r2, r3) and four channels: 15 cycles for 16 products.  `both` are the
  * sums of two channels, `a` and `b` those of the first, both pixels'. */
-#define HTVM_PAIR_FROM(weights, a, b, both_a, both_b, from_b, from_both_a, from_both_b)            \
+#define HTVM_TWIN_FROM(weights, a, b, both_a, both_b, from_b, from_both_a, from_both_b)            \
     "smlad " both_b ", r3, " weights ", " from_both_b "\n"                                         \
     "smlad " both_a ", r2, " weights ", " from_both_a "\n sxtb16 " weights ", " weights "\n"       \
     "smlad " b ", r3, " weights ", " from_b "\n smlad " a ", r2, " weights ", " a "\n"
-#define HTVM_PAIR(weights, a, b, both_a, both_b)                                                   \
-    HTVM_PAIR_FROM(weights, a, b, both_a, both_b, b, both_a, both_b)
-#define HTVM_PAIR_LOADS                                                                            \
+#define HTVM_TWIN(weights, a, b, both_a, both_b)                                                   \
+    HTVM_TWIN_FROM(weights, a, b, both_a, both_b, b, both_a, both_b)
+#define HTVM_TWIN_LOADS                                                                            \
     "ldr r4, [r1], #4\n ldr lr, [r1], #4\n ldr.n r3, [r0, #4]\n ldr r2, [r0], #8\n"
-#define HTVM_PAIRS                                                                                 \
-    HTVM_PAIR_LOADS HTVM_PAIR("r4", "r5", "r6", "r7", "r8")                                        \
-    HTVM_PAIR("lr", "r9", "r10", "r11", "r12")
-#define HTVM_FIRST_PAIRS                                                                           \
-    HTVM_PAIR_LOADS HTVM_PAIR_FROM("r4", "r5", "r6", "r7", "r8", "r5", "r5", "r5")                 \
-    HTVM_PAIR_FROM("lr", "r9", "r10", "r11", "r12", "r9", "r9", "r9")
-#define HTVM_SECOND_OF(a, b, both_a, both_b, bias)                                                 \
+#define HTVM_TWINS                                                                                 \
+    HTVM_TWIN_LOADS HTVM_TWIN("r4", "r5", "r6", "r7", "r8")                                        \
+    HTVM_TWIN("lr", "r9", "r10", "r11", "r12")
+#define HTVM_FIRST_TWINS                                                                           \
+    HTVM_TWIN_LOADS HTVM_TWIN_FROM("r4", "r5", "r6", "r7", "r8", "r5", "r5", "r5")                 \
+    HTVM_TWIN_FROM("lr", "r9", "r10", "r11", "r12", "r9", "r9", "r9")
+#define HTVM_TWIN_SUMS(a, b, both_a, both_b, bias)                                                 \
     "sub " both_a ", " both_a ", " a "\n sub " both_b ", " both_b ", " b "\n"                      \
     "add " both_a ", " bias ", " both_a ", asr #8\n add " both_b ", " bias ", " both_b ", asr #8\n"
 #define HTVM_EIGHT_HALVES(halve, round)                                                            \
@@ -204,11 +204,12 @@ HTVM_SHARED void htvm_scaled_two_paired(int8_t *out, const uint32_t *column, con
         "push {r3, r4}\n mov r12, r0\n ldrd r3, r4, [r0, #8]\n sub r3, r3, r4\n str r3, [r0, #8]\n"
         "ldrd r2, r3, [r0]\n sub r3, r3, r2\n str r3, [r0, #4]\n"
         "2:\n ldr r5, [r2]\n ldr r9, [r2, #8]\n ldr r0, [r12, #28]\n"
-        HTVM_FIRST_PAIRS "ldr r2, [sp, #4]\n bx r2\n .balign 4\n"
-        "4:\n" HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(HTVM_PAIRS)) HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(HTVM_PAIRS))
+        HTVM_FIRST_TWINS "ldr r2, [sp, #4]\n bx r2\n .balign 4\n"
+        "4:\n" HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(HTVM_TWINS))
+        HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(HTVM_TWINS))
         "ldr r2, [sp]\n cmp r0, r2\n bne 4b\n"
         "ldr r0, [sp, #8]\n ldr r2, [r0]\n ldr r3, [r0, #4]\n ldr r4, [r2, #4]\n ldr lr, [r2, #12]\n"
-        HTVM_SECOND_OF("r5", "r6", "r7", "r8", "r4") HTVM_SECOND_OF("r9", "r10", "r11", "r12", "lr")
+        HTVM_TWIN_SUMS("r5", "r6", "r7", "r8", "r4") HTVM_TWIN_SUMS("r9", "r10", "r11", "r12", "lr")
         "add r3, r3, r2\n add r2, r2, #16\n str r2, [r0]\n ldm r3, {r2, r3, r4, lr}\n"
         HTVM_MULTIPLY("r5", "r2") HTVM_MULTIPLY("r6", "r2") HTVM_MULTIPLY("r7", "r3")
         HTVM_MULTIPLY("r8", "r3") HTVM_MULTIPLY("r9", "r4") HTVM_MULTIPLY("r10", "r4")
