@@ -311,11 +311,9 @@ class Compiled:
     @cached_property
     def program(self) -> Program:
         """C sources, memory plan, entry function."""
-        from htvm.aot.program import assemble
-
-        chained = self._assembly is not self._plain
+        planned = self._planned
         with self._progress.stage("assembling", (7, STAGE_COUNT)):
-            return assemble(self._assembly) if chained else self._whole
+            return self._whole if planned is None else planned[1]
 
     @cached_property
     def by_rows(self) -> str:
@@ -336,9 +334,15 @@ class Compiled:
 
         return assemble(self._plain)
 
-    @cached_property
+    @property
     def _assembly(self) -> Assembly:
-        """What the program is assembled from: with chains, if its memory is limited."""
+        """What the program is assembled from."""
+        return self._plain if self._planned is None else self._planned[0]
+
+    @cached_property
+    def _planned(self) -> tuple[Assembly, Program] | None:
+        """The program within a limit of memory, and what it is assembled from; ``None``: there is
+        no limit."""
         from htvm.firmware.sizes import room_for_arena
 
         memory, streamed = self.options.memory, self.options.input == "streamed"
@@ -351,7 +355,7 @@ class Compiled:
                 except CapacityError:
                     memory = None
         plain = memory is None and not streamed
-        return self._plain if plain else self._by_rows(memory)
+        return None if plain else self._by_rows(memory)
 
     @cached_property
     def _plain(self) -> Assembly:
@@ -431,8 +435,8 @@ class Compiled:
 
         return with_pools_inside(assembly, self.retargeted.model.graph, layout_of)
 
-    def _by_rows(self, memory: Memory | None) -> Assembly:
-        """Return a program whose arena stays within a limit."""
+    def _by_rows(self, memory: Memory | None) -> tuple[Assembly, Program]:
+        """Return a program whose arena stays within a limit, and what it is assembled from."""
         from htvm.aot.chains import RowCompiler, by_rows
 
         options, streamed = self.options, self.options.input == "streamed"

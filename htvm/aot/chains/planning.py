@@ -59,8 +59,10 @@ def by_rows(
     compiler: RowCompiler,
     *,
     streamed: bool = False,
-) -> Assembly:
+) -> tuple[Assembly, Program]:
     """Return a program whose arena has at most this many bytes, by chains where that is needed.
+
+    With it comes what it is assembled from.
 
     Args:
         graph: the operators.
@@ -75,14 +77,14 @@ def by_rows(
         UnsupportedError: there is not one input with rows, or an operator needs all of it.
     """
     if not streamed and (memory is None or (memory != "least" and whole.plan.peak <= memory)):
-        return given
+        return given, whole
     network = network_of(graph, given)
     if streamed:
         network = _with_streamed_input(network, given)
         return _Planner(network, given, whole, compiler).plan(memory)
     if network is None:
         if memory == "least":
-            return given
+            return given, whole
         assert memory is not None
         raise _too_small(memory, whole.plan.peak, "its operators are computed as a whole")
     return _Planner(network, given, whole, compiler).plan(memory)
@@ -166,7 +168,8 @@ class _Planner:
         self.reads = network.last[network.streamed] if network.streamed else -1
         self.segments = self._segments()
 
-    def plan(self, memory: int | Literal["least"] | None) -> Assembly:
+    def plan(self, memory: int | Literal["least"] | None) -> tuple[Assembly, Program]:
+        """Return what `by_rows` does."""
         asked = self._least() if memory == "least" else memory or self.whole.plan.peak
         if self._quickest(asked, asked) is None:
             least = self._least()
@@ -174,7 +177,7 @@ class _Planner:
                 raise self._refusal(asked, least)
             asked = least
         low, step = asked, 0
-        found: dict[object, tuple[int, Assembly]] = {}
+        found: dict[object, tuple[Assembly, Program]] = {}
         for number in range(_TRIES):
             cuts = self._quickest(asked, low)
             assert cuts is not None
@@ -183,21 +186,22 @@ class _Planner:
             again = taken in found
             if not again:
                 made = self._assembly(cuts)
-                found[taken] = assemble(made).plan.peak, made
-            peak, made = found[taken]
+                found[taken] = made, assemble(made)
+            peak = found[taken][1].plan.peak
             if peak <= asked:
                 break
             step = max(peak - asked, ALIGNMENT, 2 * step * again)
             low -= step
             if number == _TRIES - 2 and isinstance(memory, int):
                 low = self._least()  # within a limit above that, gaps are no reason to refuse
-        peak, made = min(found.values(), key=lambda each: each[0])
-        if peak >= self.whole.plan.peak and not self.network.streamed:
-            peak, made = self.whole.plan.peak, self.given
+        best = min(found.values(), key=lambda each: each[1].plan.peak)
+        if best[1].plan.peak >= self.whole.plan.peak and not self.network.streamed:
+            best = self.given, self.whole
+        peak = best[1].plan.peak
         if isinstance(memory, int) and peak > memory:
             raise self._refusal(memory, peak)
         _log.debug("an arena of %d B", peak)
-        return made
+        return best
 
     # --- paths -------------------------------------------------------------------------------
 
