@@ -3,6 +3,11 @@
 
 #include "cluster.h"
 #include "siracusa_neureka_driver.h"
+#include "siracusa_neureka_keep.h"
+#include "siracusa_neureka_relu.h"
+
+_Static_assert(sizeof(siracusa_neureka_keep_t) <= SIRACUSA_NEUREKA_LEFT_BYTES, "its arguments");
+_Static_assert(sizeof(siracusa_neureka_relu_t) <= SIRACUSA_NEUREKA_LEFT_BYTES, "its arguments");
 
 #ifndef HTVM_HAL_L1
 #define HTVM_HAL_L1
@@ -14,7 +19,7 @@ static HTVM_HAL_L1 struct {
     uint32_t number;         /* of the job */
     cluster_kernel_t kernel; /* NULL: none follows the job */
     uint32_t bytes;
-    uint32_t args[SIRACUSA_NEUREKA_LEFT_BYTES / sizeof(uint32_t)];
+    _Alignas(void *) uint32_t args[SIRACUSA_NEUREKA_LEFT_BYTES / sizeof(uint32_t)];
 } left;
 
 void siracusa_neureka_leave(uint32_t number, cluster_kernel_t kernel, const void *args,

@@ -88,7 +88,7 @@ void siracusa_neureka_wait(void);
  *
  * Leaves it to the next layer to wait for a job, and to run the kernel (see cluster.h) that completes
  * its tile, if not NULL.  `args`, of up to SIRACUSA_NEUREKA_LEFT_BYTES, a multiple of 4, are copied. */
-#define SIRACUSA_NEUREKA_LEFT_BYTES 32u
+#define SIRACUSA_NEUREKA_LEFT_BYTES 48u
 void siracusa_neureka_leave(uint32_t number,
                             void (*kernel)(const void *args, uint32_t core, uint32_t cores),
                             const void *args, uint32_t bytes);
