@@ -297,13 +297,11 @@ def _own_copies(module: IRModule, macs: Mapping[str, int]) -> IRModule:
 
 def _without_unread(func: PrimFunc, args: Sequence[Expr]) -> tuple[PrimFunc, list[Expr]]:
     """Drop constants that a PrimFunc does not read, such as shifts that are one number in it."""
-    loads: list[Any] = []
-    tvm_ffi.structural_walk(func.body, (TensorLoad, loads.append))
+    used = tirx.analysis.undefined_vars(func.body, [])
     unread = {
         at
         for at, arg in enumerate(args)
-        if isinstance(arg, GenericConst)
-        and not any(load.source.same_as(func.params[at]) for load in loads)
+        if isinstance(arg, GenericConst) and not any(map(func.params[at].same_as, used))
     }
     if not unread:
         return func, list(args)

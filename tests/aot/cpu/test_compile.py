@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from tvm import relax
 from tvm.relax import op as R
+from tvm.script import tirx as T
 
 from byoc_dory.errors import HtvmError, InputError, UnsupportedError
 from byoc_dory.layers import MulShift, Shift, TorchRequant
 from htvm import zoo
 from htvm.aot.cpu import compile_cpu
+from htvm.aot.fuse import _without_unread
 from htvm.aot.lower import STACK_BYTES
 from htvm.aot.reference import build_llvm_reference
 from htvm.aot.steps import Alias
@@ -269,3 +271,22 @@ def test_what_a_kernel_does_not_read_is_no_parameter(kind, shifts):
     found = [(name, each) for each in compile_cpu(net, "net").kernels for name, *_ in each.params]
     assert all(len(re.findall(rf"\b{name}\b", each.source)) > 1 for name, each in found)
     assert any("shift" in name for name, _ in found) == (len(shifts) > 1)
+
+
+def test_a_constant_that_a_view_reads_stays():
+    @T.prim_func(s_tir=True)
+    def added(
+        x: T.Buffer((4,), "float32"),
+        viewed: T.Buffer((4,), "float32"),
+        unread: T.Buffer((4,), "float32"),
+        out: T.Buffer((4,), "float32"),
+    ):
+        view = T.decl_buffer((4,), "float32", data=viewed.data)
+        for i in range(4):
+            out[i] = x[i] + view[i]
+
+    constant = relax.const(np.zeros(4, "float32"))
+    x = relax.Var("x", relax.TensorType((4,), "float32"))
+    func, args = _without_unread(added, [x, constant, constant])
+    assert [str(each.name) for each in func.params] == ["x", "viewed", "out"]
+    assert len(args) == 2
