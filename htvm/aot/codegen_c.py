@@ -24,7 +24,7 @@ from tvm.tirx.stmt import Bind, BufferStore, Evaluate, SeqStmt
 from byoc_dory.definition import Definition
 from byoc_dory.emit.text import comment as harmless
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.fixed_point import FLOAT_HEADER, FLOAT_PRODUCT
+from htvm.aot.fixed_point import FLOAT_HEADER, FLOAT_PRODUCT, QUANTIZE_HEADER, QUANTIZED
 from htvm.aot.literals import MATH_CALL, c_type
 from htvm.aot.lower import UNROLL_SUFFIX, Parameter, PointerFunc
 
@@ -141,11 +141,12 @@ def headers_of(kernel: Definition, header: str) -> tuple[str, ...]:
     """
     called = set(re.findall(r"\bhtvm_\w+(?=\()", kernel.body))
     shared = {name for name in called if name.startswith("htvm_parallel_")}
-    product = called & {FLOAT_PRODUCT}
+    product, quantized = called & {FLOAT_PRODUCT}, called & QUANTIZED
     needed = {
         PARALLEL_HEADER: shared,
         FLOAT_HEADER: product,
-        header: called - shared - product,
+        QUANTIZE_HEADER: quantized,
+        header: called - shared - product - quantized,
     }
     return tuple(name for name, functions in needed.items() if functions)
 

@@ -9,6 +9,7 @@ variable, which the C compiler keeps in a register.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -20,7 +21,10 @@ from tvm.s_tir import SBlock
 from tvm.tirx.stmt import BufferStore, SeqStmt
 
 from htvm.aot.loops import changed_block
+from patterns.ops.float32.quantize import Quantize
+from patterns.ops.onnxruntime.rounding import OnnxQuantize
 from patterns.ops.tflite.binary import ADD_LEFT_SHIFT, TfliteAdd
+from patterns.ops.torch.quantize import TorchQuantize
 from patterns.primitive import extents, kind_of, parameters_of, read_primitive, shape_of
 
 if TYPE_CHECKING:
@@ -52,6 +56,23 @@ FLOAT_PRODUCT = "htvm_float_product"
 
 FLOAT_HEADER = f"{FLOAT_PRODUCT}.h"
 """Header that has it (in ``runtime_c/include``)."""
+
+QUANTIZE_HEADER = "htvm_float_quantize.h"
+"""Header of what quantizations of reals call (in ``runtime_c/include``)."""
+
+_QUANTIZED: dict[str, tuple[type[Quantize], str]] = {
+    Quantize.kind: (Quantize, "htvm_over_away"),
+    OnnxQuantize.tag: (OnnxQuantize, "htvm_over_even"),
+    TorchQuantize.tag: (TorchQuantize, "htvm_times_even"),
+}
+QUANTIZED = frozenset(name for _, name in _QUANTIZED.values())
+"""Functions of that header."""
+
+# The header's `exponent` of a factor between 1 and 2.
+_QUANTIZED_EXPONENT = 149
+
+# Beyond, a float32 that is not normalized might make a step.
+_LARGEST_SCALE_BITS = 100
 
 # The mantissa's 24 bits are moved up to 31, so that results of scales below 1/2 are in the high
 # word.
@@ -321,6 +342,41 @@ def _short_float(module: IRModule, call: Call) -> tuple[PrimFunc, list[Expr]]:
     return func, [acc, relax.const(constants, "int32")]
 
 
+def _short_quantize(module: IRModule, call: Call, kind: str) -> _Short:
+    """Return a conversion of reals to 8 bits that a core without floating point does in integers.
+
+    ``None`` for more bits, and for scales beyond 2^±100.
+    """
+    cls, function = _QUANTIZED[kind]
+    op = read_primitive(cls, parameters_of(module, call), call)
+    assert isinstance(op, Quantize)
+    source, scale = call.args[1]
+    limits = np.iinfo(op.dtype)
+    real = float(scale.value.numpy()[0])
+    if limits.bits != 8 or not real > 0:
+        return None
+    mantissa, bits = math.frexp(real if cls is TorchQuantize else 1 / real)
+    if abs(bits) > _LARGEST_SCALE_BITS:
+        return None
+    # 1 / real may round to a power of two.
+    factor = min(round(mantissa * 2**_WORD), 2**_WORD - 1)
+    numbers = np.array([factor, _QUANTIZED_EXPONENT + 1 - bits], "uint32").view("int32")
+
+    def element(*index: Any) -> Any:
+        known = tirx.Cast("uint32", figures[0]), figures[1]
+        steps = tirx.call_pure_extern("int32", function, value(*index), step[0], *known)
+        result = steps + op.zero_point
+        return tirx.Cast(op.dtype, tirx.max(tirx.min(result, int(limits.max)), int(limits.min)))
+
+    shape = extents(shape_of(source))
+    value = te.placeholder(shape, "float32", "reals")
+    step = te.placeholder(extents((1,)), "float32", "scale")
+    figures = te.placeholder(extents((2,)), "int32", "factor")
+    result = te.compute(shape, element, name="quantized")
+    func = te.create_prim_func([value, step, figures, result]).without_attr("global_symbol")
+    return func, [source, scale, relax.const(numbers, "int32")]
+
+
 def short_form(
     builder: BlockBuilder,
     module: IRModule,
@@ -350,6 +406,8 @@ def short_form(
         short = _short_float(module, call)
     elif kind == TfliteAdd.tag:
         short = _short_sum(module, call, simd, lanes)
+    elif kind in _QUANTIZED and simd and not lanes:
+        short = _short_quantize(module, call, kind)
     if short is None:
         return call
     func, args = short
