@@ -326,7 +326,7 @@ def test_layers_whose_c_blocks_are_executed_in_their_turn(
     engine = SNITCH_ITA.accelerator("ita")
     soc = replace(SNITCH_ITA, accelerators=(engine, BlockingCores(**fields)))
     reason = "the C of 'cluster' starts no layers"
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", "byoc_dory"):
         code = code_of(stack(2), soc)
     assert code.plan is not None and reason in code.plan.in_turn and not started(code)
     assert f"executed layer by layer: {code.plan.in_turn}" in caplog.text
@@ -345,7 +345,7 @@ def test_more_layers_than_a_driver_holds(
 
     assert started(code_of(stack(1)))
     monkeypatch.setattr("byoc_dory.codegen.schedule_blocks", crowded)
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", "byoc_dory"):
         code = code_of(stack(1))
     said = "'cluster' holds 1 layer at a time, 2 are under way: 'norm0.rows0', 'norm0.rows1'"
     assert code.plan is not None and code.plan.in_turn == said and not started(code)
