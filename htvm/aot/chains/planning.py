@@ -181,7 +181,8 @@ class _Planner:
         for number in range(_TRIES):
             cuts = self._quickest(asked, low)
             assert cuts is not None
-            cuts = [self._with_spare(each, low) for each in cuts]
+            if number != _TRIES - 2:  # spare rows go before the path does
+                cuts = [self._with_spare(each, low) for each in cuts]
             taken = tuple(each.identity for each in cuts)
             again = taken in found
             if not again:
