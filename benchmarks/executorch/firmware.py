@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.tflm.compilers import Kit
-from benchmarks.tflm.firmware import cmsis_nn_sources, core_flags
+from benchmarks.tflm.firmware import cmsis_nn_sources, core_flags, sources_below
 from byoc_dory.errors import InputError
 from byoc_dory.soc.base import Soc
 from htvm.firmware import arm
@@ -79,18 +79,8 @@ class Sources:
         Raises:
             InputError: one is not there.
         """
-        found = {}
-        for name in _NAMES:
-            places = sorted(folder.glob(f"{name}@*"))
-            if not places:
-                raise InputError(
-                    f"there is no folder {name}@VERSION",
-                    where=str(folder),
-                    hint=f"put the sources there: {', '.join(_NAMES)}",
-                )
-            found[name] = places[-1].resolve()
-        versions = (path.name.replace("@", " ") for path in found.values())
-        return cls(**found, versions=tuple(versions))
+        found, versions = sources_below(folder, _NAMES)
+        return cls(**found, versions=versions)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from htvm.frontend.tflite.file import TfliteFile, TfliteTensor
 
 __all__ = [
     "OPERATORS", "Sources", "build", "cmsis_nn_sources", "compiled_sources", "core_flags",
+    "sources_below",
 ]  # fmt: skip
 
 OPERATORS = {
@@ -92,20 +93,30 @@ class Sources:
         Raises:
             InputError: one is not there.
         """
-        names = ("tflm", "flatbuffers", "gemmlowp", "ruy", "cmsis_nn", "cmsis")
-        found = {}
-        for name in names:
-            places = [each for each in sorted(folder.glob(f"{name}*")) if each.is_dir()]
-            places = [each for each in places if each.name.partition("@")[0] == name]
-            if not places:
-                raise InputError(
-                    f"there is no folder {name} or {name}@VERSION",
-                    where=str(folder),
-                    hint=f"put the sources there: {', '.join(names)}",
-                )
-            found[name] = places[-1].resolve()
-        versions = (path.name.replace("@", " ") for path in found.values())
-        return cls(**found, versions=tuple(versions))
+        found, versions = sources_below(
+            folder, ("tflm", "flatbuffers", "gemmlowp", "ruy", "cmsis_nn", "cmsis")
+        )
+        return cls(**found, versions=versions)
+
+
+def sources_below(folder: Path, names: Sequence[str]) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """Return the sources in a folder, one each, such as ``tflm@90b983c`` or ``tflm``, and versions.
+
+    Raises:
+        InputError: one is not there.
+    """
+    found = {}
+    for name in names:
+        places = [each for each in sorted(folder.glob(f"{name}*")) if each.is_dir()]
+        places = [each for each in places if each.name.partition("@")[0] == name]
+        if not places:
+            raise InputError(
+                f"there is no folder {name} or {name}@VERSION",
+                where=str(folder),
+                hint=f"put the sources there: {', '.join(names)}",
+            )
+        found[name] = places[-1].resolve()
+    return found, tuple(path.name.replace("@", " ") for path in found.values())
 
 
 def build(

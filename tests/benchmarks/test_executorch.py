@@ -32,5 +32,5 @@ def test_what_is_worse_is_marked() -> None:
 
 def test_missing_sources_are_named(tmp_path: Path) -> None:
     (tmp_path / "executorch@1").mkdir()
-    with pytest.raises(InputError, match="no folder cmsis_nn@VERSION"):
+    with pytest.raises(InputError, match="no folder cmsis_nn or cmsis_nn@VERSION"):
         Sources.below(tmp_path)
