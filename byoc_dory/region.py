@@ -209,6 +209,8 @@ class Kernel:
             ``layer``, and is named after the last of them.
         shares: what each of these takes of it.
         accesses: what it moves by itself, where that is estimated.
+        ready: C function ``int32_t ready(void)`` of its source, which a run calls before its first
+            step: 0 if what the kernels refer to is there, or a code; empty for none.
         over: (buffer, tensor): the buffer may have bytes of the tensor, all of which is read, or
             moved with ``memmove``, before the buffer is written.
         layer, plan, program: the layer, its plan and its tile program; ``None`` for conversions.
@@ -234,6 +236,7 @@ class Kernel:
     shares: tuple[Share, ...] = ()
     accesses: tuple[Access, ...] = ()
     over: tuple[tuple[str, str], ...] = ()
+    ready: str = ""
 
     @property
     def layers(self) -> tuple[Layer, ...]:

@@ -100,7 +100,7 @@ def _environment(package: str) -> jinja2.Environment:
 
 Part: TypeAlias = Literal[
     "weights", "packed", "constants", "commands", "fast", "table", "json",
-    "arena", "late", "is_assembled", "assemble", "start",
+    "arena", "late", "is_assembled", "assemble", "start", "ready",
 ]  # fmt: skip
 """What belongs to one function, and is named after it."""
 

@@ -275,6 +275,7 @@ class Assembler:
                 macs=sum(layer.macs for layer in kernel.layers) if kernel.kind != "start" else 0,
                 comment=_sizes(kernel),
                 part=_part(kernel),
+                ready=kernel.ready,
             )
             self.append(step, tensors, kernel.prototype)
 

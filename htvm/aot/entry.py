@@ -213,6 +213,7 @@ def template_fields(program: Program) -> dict[str, Any]:
             }
             for index, step in enumerate(program.steps)
         ],
+        "ready": [step.ready for step in program.steps if step.ready],
         "prototypes": program.prototypes,
     }
 

@@ -59,7 +59,8 @@ class Program:
         constants: C arrays, sorted by name; of some, the definition may be in another program.
         plan: offset of each buffer in the arena.
         cpu_source, layers_source: C definitions of the kernels, those of equal geometry shared.
-        prototypes: one declaration per function, in order of first use.
+        prototypes: one declaration per function, in order of first use; then those that say
+            whether all is ready.
         headers: C headers that ``layers_source`` needs.
         cpu_headers: C headers that ``cpu_source`` needs.
         aliases: (name, name of the tensor whose bytes it shares).
@@ -176,8 +177,9 @@ def assemble(given: Assembly) -> Program:
         plan=plan,
         cpu_source=cpu_functions.source,
         layers_source=layer_functions.source,
-        prototypes=tuple(
-            function.prototype.strip().rstrip("; \n") + ";" for function in sharing.functions
+        prototypes=(
+            *(f.prototype.strip().rstrip("; \n") + ";" for f in sharing.functions),
+            *(f"int32_t {kernel.ready}(void);" for kernel in region_kernels if kernel.ready),
         ),
         headers=tuple(dict.fromkeys(headers)),
         aliases=tuple(sorted(work.aliases.items())),

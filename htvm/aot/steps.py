@@ -191,6 +191,7 @@ class Step:
         function: C function that is called: the kernel's own, or one that it shares with others.
         values: what a shared function is passed after the tensors: (parameter, value in C).
         part: which part of the layer it is, behind the name; empty for all of it.
+        ready: C function that is called before the first step (`Kernel.ready`); empty for none.
     """
 
     symbol: str
@@ -206,6 +207,7 @@ class Step:
     function: str = ""
     values: tuple[tuple[str, str], ...] = ()
     part: str = ""
+    ready: str = ""
 
     @property
     def layer(self) -> str:

@@ -16,11 +16,14 @@ import htvm
 from byoc_dory.memory.arena import written_over
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.ethos_u import vela
+from byoc_dory.soc.ethos_u.emit import FOREIGN
 from byoc_dory.soc.ethos_u.lower import networks
 from byoc_dory.verdict import CPU
-from htvm.errors import LimitError, TargetError, TilingError
+from htvm.errors import LimitError, SimulationError, TargetError, TilingError
+from htvm.firmware.build import build_qemu
 from htvm.inputs import seeded_inputs
 from htvm.module import Module
+from htvm.sim.runner import run
 from tests.frontend.flatfile import INT32, Graph, Op, Tensor, small_network
 from tests.models import MODELS, golden
 
@@ -376,6 +379,24 @@ def test_goldens_as_firmware(name: str) -> None:
         np.testing.assert_array_equal(result.outputs[0].ravel(), wanted.ravel())
         # The entry function's own: what the model of the device takes is not the core's.
         assert result.instructions is not None and result.instructions < 1000
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="QEMU is not installed")
+def test_firmware_with_data_of_another_export_begins_no_step(tmp_path: Path) -> None:
+    """A later program's data, which is all there."""
+    module = built(small_network(), tmp_path)
+    program = module.compiled.program
+    name = f"{program.steps[-1].symbol}_weights"
+    constants = tuple(
+        replace(each, data=np.roll(each.data, 1)) if each.name == name else each
+        for each in program.constants
+    )
+    soc = module.compiled.target.soc
+    firmware = build_qemu(replace(program, constants=constants), soc)
+    with pytest.raises(SimulationError, match=f"_run returned {FOREIGN}") as caught:
+        run(firmware, seeded_inputs(module.model.inputs, 0))
+    assert caught.value.where == f"{program.name} on {soc.name}"
 
 
 # ------------------------------------------------------------------------ bad input

@@ -154,6 +154,57 @@ def test_a_run_refuses_a_misaligned_arena_and_data_of_another_export(
     assert said == [["0", "0", "1", "0"], ["4E04", "0", "1", "0"]]
 
 
+COUNTING = """
+#include "ethosu_driver.h"
+#include "small.h"
+#include <stdio.h>
+static HTVM_ALIGNED(16) int8_t in[SMALL_INPUT_0_ELEMENTS], out[SMALL_OUTPUT_0_ELEMENTS];
+static int calls;
+struct ethosu_driver *ethosu_reserve_driver(void) { return (struct ethosu_driver *)&calls; }
+void ethosu_release_driver(struct ethosu_driver *drv) { (void)drv; }
+int ethosu_invoke_v3(struct ethosu_driver *drv, const void *custom_data_ptr,
+                     const int custom_data_size, uint64_t *const base_addr,
+                     const size_t *base_addr_size, const int num_base_addr, void *user_arg)
+{
+    (void)drv, (void)custom_data_ptr, (void)custom_data_size, (void)base_addr;
+    (void)base_addr_size, (void)num_base_addr, (void)user_arg;
+    return calls++ < 0;
+}
+int main(void)
+{
+    printf("%X ", (unsigned)small_run(in, out));
+    printf("%d", calls);
+    return 0;
+}
+"""
+
+
+def test_data_of_another_export_is_found_before_the_first_program(
+    module: htvm.Module, tmp_path: Path
+) -> None:
+    """Whichever program's it is: none has started by then."""
+    own = module.export(tmp_path / "own")
+    (tmp_path / "main.c").write_text(COUNTING)
+    includes = [own / "include", own / "src", runtime_c() / "soc" / "ethos_u"]
+    includes.append(runtime_c() / "include")
+    weights = own / "src" / "small_weights.c"
+    programs = [step.symbol for step in module.compiled.program.steps]
+    sources = [tmp_path / "main.c", *own.glob("src/*.c")]
+
+    def said() -> str:
+        program = Compiler.zig().compile_host(sources, tmp_path / "run", includes)
+        done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=60)
+        return done.stdout
+
+    assert len(programs) > 2 and said() == f"0 {len(programs)}"
+    text = weights.read_text()
+    for name in (f"{programs[-1]}_commands", f"{programs[1]}_weights"):
+        head, declared, rest = text.partition(f" {name}[")
+        before, brace, numbers = rest.partition("{")
+        weights.write_text(f"{head}{declared}{before}{brace} 1 +{numbers}")
+        assert said() == "4E04 0"
+
+
 def test_caches_are_maintained_line_by_line(tmp_path: Path) -> None:
     """What the generated C does to a cache of 32-byte lines around a run of the device."""
     (tmp_path / "main.c").write_text("""

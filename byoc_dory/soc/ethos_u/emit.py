@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -50,7 +50,7 @@ class EthosUEmitter:
         results = [tensor.name for tensor in region.outputs]
         settings = self.core.settings(self.soc, options)
         limit = self.core.budget(self.soc, options)
-        kernels, buffers, staying = [], [], []
+        kernels, buffers, staying, tags = [], [], [], {}
         peak = cycles = fast = 0
         fast_name = ""
         for network in networks(region.layers, results):
@@ -73,15 +73,17 @@ class EthosUEmitter:
             own = symbol(name)
             fast_name = fast_name or part_name(own, "fast")
             kernels.append(self._kernel(network, made, own, buffer.name, fast_name))
+            tags[own] = _tag(made)
             buffers.append(buffer)
             outputs = {tensor.name for tensor in network.outputs}
             staying += [e.output.name for e in network.layers if e.output.name not in outputs]
             peak, cycles = max(peak, made.scratch), cycles + made.cycles
             fast = max(fast, made.fast)
+        ready = part_name(kernels[0].symbol, "ready")
+        source = _ready(ready, tags) + "\n" + kernels[0].source
         if fast:
-            kernels[0] = replace(
-                kernels[0], source=_fast_memory(fast_name, fast) + kernels[0].source
-            )
+            source = _fast_memory(fast_name, fast) + source
+        kernels[0] = replace(kernels[0], source=source, ready=ready)
         plan = RegionPlan(
             layers=tuple(self._plan(layer, options) for layer in region.layers),
             resident=tuple(staying),
@@ -144,13 +146,10 @@ class EthosUEmitter:
             fast=fast if made.fast else "",
             fast_bytes=made.fast,
             head=len(head),
-            tag=", ".join(f"0x{byte:02X}" for byte in tag),
             inputs=inputs,
             outputs=list(zip(returned, made.outputs, strict=True)),
             no_driver=f"0x{NO_DRIVER:X}",
             failed=f"0x{FAILED:X}",
-            misaligned=f"0x{MISALIGNED:X}",
-            foreign=f"0x{FOREIGN:X}",
         )
         commands = np.frombuffer(head + made.payload, np.uint8)
         data = np.frombuffer(head + (made.weights or bytes(_ALIGNMENT)), np.uint8)
@@ -176,6 +175,25 @@ class EthosUEmitter:
             accesses=made.traffic,
             over=over,
         )
+
+
+def _ready(symbol: str, tags: Mapping[str, bytes]) -> str:
+    """Return the function that says whether programs, given by symbol, have what is theirs."""
+    return rendered(
+        "byoc_dory.soc.ethos_u",
+        "ready.c.jinja",
+        symbol=symbol,
+        programs=[
+            {
+                "commands": part_name(program, "commands"),
+                "weights": part_name(program, "weights"),
+                "tag": ", ".join(f"0x{byte:02X}" for byte in tag),
+            }
+            for program, tag in tags.items()
+        ],
+        misaligned=f"0x{MISALIGNED:X}",
+        foreign=f"0x{FOREIGN:X}",
+    )
 
 
 def _fast_memory(name: str, size: int) -> str:
