@@ -32,11 +32,11 @@ def networks() -> dict[str, list[Case]]:
     rng = np.random.default_rng(0)
     resnet = [
         _conv(rng, 16, 3, (32, 32)), _conv(rng, 16, 16, (32, 32)), _conv(rng, 16, 16, (32, 32)),
-        s.add(rng, 16384, looked_up=True),
+        s.add(rng, 16384, halved=True),
         _conv(rng, 32, 16, (32, 32), stride=2), _conv(rng, 32, 32, (16, 16)),
-        _conv(rng, 32, 16, (32, 32), (1, 1), 2), s.add(rng, 8192, looked_up=True),
+        _conv(rng, 32, 16, (32, 32), (1, 1), 2), s.add(rng, 8192, halved=True),
         _conv(rng, 64, 32, (16, 16), stride=2), _conv(rng, 64, 64, (8, 8)),
-        _conv(rng, 64, 32, (16, 16), (1, 1), 2), s.add(rng, 4096, looked_up=True),
+        _conv(rng, 64, 32, (16, 16), (1, 1), 2), s.add(rng, 4096, halved=True),
         s.gemm(rng, 1, 10, 64),
     ]  # fmt: skip
     keyword = [_conv(rng, 64, 1, (49, 10), (10, 4), 2)]
@@ -104,10 +104,13 @@ def samples() -> list[tuple[Case, tuple[Work, ...]]]:
             found.append((s.matmul(rng, *sizes, by_rows=by_rows), work))
     for elements in (64, 200, 1000, 1024, 2500, 4096, 16384):
         for operands in (2, 3, 4):
-            work = simd_work.elementwise(elements, _CORES, operands)
+            way = simd_work.sum_way(operands)
+            work = simd_work.elementwise(elements, _CORES, operands, way)
             found.append((s.add(rng, elements, operands), work))
-        work = simd_work.elementwise(elements, _CORES, 2, looked_up=True)
-        found.append((s.add(rng, elements, looked_up=True), work))
+        for way in ("looked", "half"):
+            work = simd_work.elementwise(elements, _CORES, 2, way)
+            case = s.add(rng, elements, looked_up=way == "looked", halved=way == "half")
+            found.append((case, work))
         found.append((s.lookup(rng, elements), simd_work.elementwise(elements, _CORES)))
     for rows, columns in ((64, 64), (128, 128), (64, 256), (30, 50), (12, 16), (41, 35), (64, 3)):
         work = simd_work.transposition(rows, columns, _CORES)

@@ -1,6 +1,6 @@
 /* Sums of elements; see htvm_add.h.  A dot product with a word that has one element picks an element
  * of another word, multiplies it, and adds it to a sum.  Of two operands, halves of two words are put
- * into one before, so that a product adds elements of both. */
+ * into one before, so that a product adds elements of both; half of a sum needs no product. */
 #include "htvm_add.h"
 
 #include <stddef.h>
@@ -95,6 +95,60 @@ PAIR(unsigned_small_to_limits, "usp", NO_SCALE, CLIP_LIMITS)
 LOOKED_UP(signed_looked_up, "sp")
 LOOKED_UP(unsigned_looked_up, "usp")
 
+/* The same for half of a sum, rounded down: what both have in common, and half of what they have not.
+ * Four elements at once; limits are bytes. */
+#define HALF(x, y, z, shift)                                                                       \
+    "and %[" z "], %[" x "], %[" y "]\nxor %[" x "], %[" x "], %[" y "]\n"                         \
+    shift ".sci.b %[" x "], %[" x "], 1\ncv.add.b %[" x "], %[" x "], %[" z "]\n"
+#define AT_LEAST(op, x) op ".sc.b %[" x "], %[" x "], %[low]\n"
+#define AT_MOST(op, x) op ".sc.b %[" x "], %[" x "], %[high]\n"
+#define STORE_WORD(x) "cv.sw %[" x "], (%[out]), 4\n"
+#define HALVED(name, shift, limits)                                                                \
+    static void name(const pair_t *pair, int32_t low, int32_t high)                                \
+    {                                                                                              \
+        const uint8_t *a = pair->a, *b = pair->b;                                                  \
+        uint8_t *out = pair->out;                                                                  \
+        uint32_t x, y, v, w, z;                                                                    \
+        __asm__ volatile(                                                                          \
+            HTVM_LOOP                                                                              \
+            ".insn r 0x2b, 4, 0, x10, %[blocks], x0\n" /* cv.count 0 */                            \
+            "3: " LOAD("x", "y") LOAD("v", "w")                                                    \
+            HALF("x", "y", "z", shift) limits("x") STORE_WORD("x")                                 \
+            HALF("v", "w", "z", shift) limits("v") STORE_WORD("v")                                 \
+            "4:\n.option pop\n"                                                                    \
+            : [a] "+&r"(a), [b] "+&r"(b), [out] "+&r"(out), [x] "=&r"(x), [y] "=&r"(y),            \
+              [v] "=&r"(v), [w] "=&r"(w), [z] "=&r"(z)                                             \
+            : [blocks] "r"(pair->blocks), [low] "r"(low), [high] "r"(high)                         \
+            : "memory");                                                                           \
+    }
+#define LIMIT_LOW(x) AT_LEAST("cv.max", x)
+#define LIMIT_BOTH(x) AT_LEAST("cv.max", x) AT_MOST("cv.min", x)
+#define LIMIT_BOTH_UNSIGNED(x) AT_LEAST("cv.maxu", x) AT_MOST("cv.minu", x)
+
+HALVED(signed_halved_to_low, "cv.sra", LIMIT_LOW)
+HALVED(signed_halved_to_limits, "cv.sra", LIMIT_BOTH)
+HALVED(unsigned_halved, "cv.srl", LIMIT_BOTH_UNSIGNED)
+
+/* Computes half of a sum. */
+static void halve(const htvm_add_t *p, const pair_t *pair)
+{
+    const int32_t lowest = p->in_unsigned ? 0 : -128, highest = p->in_unsigned ? 255 : 127;
+    const int32_t low = p->low < lowest ? lowest : p->low;
+    const int32_t high = p->high > highest ? highest : p->high;
+    if (p->in_unsigned) {
+        unsigned_halved(pair, low, high);
+    } else {
+        (high == highest ? signed_halved_to_low : signed_halved_to_limits)(pair, low, high);
+    }
+}
+
+/* Whether results are half of a sum, some of which are within the limits. */
+static bool is_half(const htvm_add_t *p)
+{
+    return p->mul == 1 && p->add == 0 && p->shift == 1 && p->low <= (p->in_unsigned ? 255 : 127) &&
+           p->high >= (p->in_unsigned ? 0 : -128);
+}
+
 /* Computes `blocks` blocks of eight elements. */
 static void add_two(const htvm_add_t *p, uint8_t *out, uint32_t at, uint32_t blocks)
 {
@@ -104,7 +158,9 @@ static void add_two(const htvm_add_t *p, uint8_t *out, uint32_t at, uint32_t blo
         (const uint8_t *)p->in[0] + at, (const uint8_t *)p->in[1] + at, out + at, blocks,
         unit | unit << 16,
     };
-    if (p->table != NULL && p->in_unsigned) {
+    if (is_half(p)) {
+        halve(p, &pair);
+    } else if (p->table != NULL && p->in_unsigned) {
         unsigned_looked_up(p->table, &pair);
     } else if (p->table != NULL) {
         signed_looked_up(p->table + 256, &pair);

@@ -486,14 +486,18 @@ def add(
     mul: int = 0,
     *,
     looked_up: bool = False,
+    halved: bool = False,
 ) -> Case:
-    """A sum; ``looked_up``: in a table of the results of all sums of two operands."""
+    """A sum; ``looked_up``: in a table of all results of two operands; ``halved``: half of it."""
     case = Case("add", f"{operands} of {elements}", elements)
     values = [kind.data(rng, elements) for _ in range(operands)]
     places = [case.put(value) for value in values]
     shift = 7 if mul else 14
     factor = np.array([mul or int(rng.integers(5000, 14000))])
-    scaling = Scaling(kind, np.array([0]), factor, np.array([50]), np.array([shift]))
+    numbers = (factor, np.array([50]), np.array([shift]))
+    if halved:
+        numbers = (np.array([1]), np.array([0]), np.array([1]))
+    scaling = Scaling(kind, np.array([0]), *numbers)
     case.store(scaling(np.sum([value.astype(np.int64) for value in values], axis=0)[None]), 0)
     table = 0
     if looked_up:

@@ -50,6 +50,7 @@ def random_cases(rng: np.random.Generator, count: int) -> list[Case]:
             s.add(rng, size(1, 70), size(1, 4), kind, size(-128, 127)),
             s.add(rng, size(1, 70), 2, narrow),
             s.add(rng, size(1, 300), 2, kind, looked_up=True),
+            s.add(rng, size(1, 300), 2, kind, halved=True),
             s.lookup(rng, size(1, 70)),
             s.norm(rng, size(1, 12), size(1, 70), kind, centred=flag),
             s.table_softmax(rng, size(1, 12), size(1, 70), kind),

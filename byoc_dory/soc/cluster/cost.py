@@ -20,6 +20,7 @@ from byoc_dory.layers import (
     Gemm,
     Layer,
     Matmul,
+    MulShift,
     Rows,
     Weighted,
 )
@@ -30,9 +31,9 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster import simd_work
 from byoc_dory.soc.cluster.attention import attention_work
 from byoc_dory.soc.cluster.core import ClusterCores
-from byoc_dory.soc.cluster.packing import has_sum_table, per_channel
+from byoc_dory.soc.cluster.packing import per_channel
 from byoc_dory.soc.cluster.program import cluster_program, is_ahead, is_apart
-from byoc_dory.soc.cluster.requant import Division, division_of, leaves_32_bits, mul_shift
+from byoc_dory.soc.cluster.requant import HALF, Division, division_of, leaves_32_bits, mul_shift
 from byoc_dory.soc.cluster.rows import transfer_cost
 from byoc_dory.soc.cluster.tiles import is_narrow, scratch_bytes, tiling_problem
 from byoc_dory.soc.cluster.work import (
@@ -118,8 +119,7 @@ def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, requant_cycles:
         share = -(-elements // core.cores)
         return ceil(slowest([{"call": 1, "element": share, "table": share * tables}], core.combine))
     if isinstance(layer, Add):
-        sizes = (call.number("elements"), len(layer.inputs))
-        return sum_cycles(*sizes, core, looked_up=core.simd and has_sum_table(layer))
+        return sum_cycles(call, core)
     element_work = simd_work.elementwise if core.simd else elementwise
     assert isinstance(layer, Rows)
     cycles = _row_function(core, layer)
@@ -136,17 +136,22 @@ def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, requant_cycles:
     return ceil(slowest(works, cycles))
 
 
-def sum_cycles(elements: int, operands: int, core: ClusterCores, *, looked_up: bool) -> int:
-    """Return the cycles of this many elements of an add, without fork and join.
+def sum_cycles(call: Call, core: ClusterCores, prefix: str = "") -> int:
+    """Return the cycles of the kernel of a sum, without fork and join.
 
     Args:
-        elements: of the result.
-        operands: their number.
+        call: of a tile; it has the fields of `sum_fields`.
         core: the cores.
-        looked_up: results are in a table.
+        prefix: before the names of these fields.
     """
+    elements, operands = (call.number(f"{prefix}{name}") for name in ("elements", "operands"))
     if core.simd:
-        works = simd_work.elementwise(elements, core.cores, operands, looked_up=looked_up)
+        looked_up, halved = f"{prefix}table" in call.fields, False
+        if operands == 2:
+            names = (f"{prefix}requant.{name}" for name in ("mul", "shift", "add"))
+            halved = MulShift(*((call.number(name),) for name in names)) == HALF
+        way = simd_work.sum_way(operands, looked_up=looked_up, halved=halved)
+        works = simd_work.elementwise(elements, core.cores, operands, way)
     else:
         works = elementwise(elements, core.cores, operands)
     return ceil(slowest(works, core.add))

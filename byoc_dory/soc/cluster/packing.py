@@ -6,7 +6,7 @@ and a table of 256 bytes if there is an activation function.  The block of a sho
 the layout of a full one.  Functions of rows have their own kind of block.
 
 For kernels of cores with SIMD, the first five parts are records,
-and sums of two large operands have a table of their results.
+and sums of two large operands have a table of their results, unless these are half of the sum.
 
 As in ``runtime_c/cluster/simd/cluster_records.h``; kernels of products read quads
 (``runtime_c/simd/htvm_quads.h``), depthwise convolutions a record for each channel
@@ -41,7 +41,12 @@ from byoc_dory.layers.rowwise import (
 )
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.cluster.attention import attention_constants
-from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_leaves_32_bits
+from byoc_dory.soc.cluster.requant import (
+    HALF,
+    leaves_32_bits,
+    mul_shift,
+    norm_leaves_32_bits,
+)
 
 QUAD = 4
 """Channels of a record of products."""
@@ -328,7 +333,8 @@ def row_constants(function: RowFunction) -> Array:
 def has_sum_table(layer: Layer) -> bool:
     """Whether kernels for SIMD look up the results of an add, instead of computing them."""
     is_pair = isinstance(layer, Add) and len(layer.inputs) == 2
-    return is_pair and mul_shift(layer) is not None and layer.output.elements >= _TABLED
+    requant = mul_shift(layer)
+    return is_pair and requant not in (None, HALF) and layer.output.elements >= _TABLED
 
 
 def sum_table(layer: Add) -> Array:

@@ -20,6 +20,9 @@ from byoc_dory.layers.rowwise import AffineNorm, LayerNorm, RmsNorm
 
 _INT32_MAX = 2**31 - 1
 
+HALF = MulShift((1,), (1,), (0,))
+"""Of which kernels for SIMD compute four sums of two operands at once, and need no table."""
+
 
 def mul_shift(layer: Layer) -> MulShift | None:
     """The layer's requantization as multiplication, addition and shift; None if it is not one."""
@@ -99,4 +102,4 @@ def numbers_that_count(layer: Layer) -> Hashable:
     scales = tuple(map(len, (requant.mul, requant.shift, requant.add)))
     bias = isinstance(layer, Weighted) and layer.bias is not None
     wide = leaves_32_bits(layer, requant)
-    return (sizes_of(layer), layer.clip, scales, bias, wide)
+    return (sizes_of(layer), layer.clip, scales, bias, wide, requant == HALF)

@@ -351,8 +351,15 @@ class _Pixels:
 # ---------------------------------------------------------------------- elements
 
 
+def sum_way(operands: int, *, looked_up: bool = False, halved: bool = False) -> str:
+    """Return how each result of a sum is found: the name of its constant."""
+    if halved:
+        return "half"
+    return "looked" if looked_up else "element" if operands <= 2 else "slow"
+
+
 def elementwise(
-    elements: int, cores: int, operands: int = 0, *, looked_up: bool = False
+    elements: int, cores: int, operands: int = 0, way: str = "element"
 ) -> tuple[Work, ...]:
     """Return the work of a sum of this many operands, or of a table.
 
@@ -360,13 +367,12 @@ def elementwise(
         elements: of the result.
         cores: number of cores.
         operands: of the sum.
-        looked_up: results of sums are in a table.
+        way: see `sum_way`.
     """
     share = min(4 * -(-fours_of(elements) // cores), elements)
-    name = "looked" if looked_up else "element" if operands <= 2 else "slow"
     more = share * max(operands - 3, 0)
     rest = share % 8 if operands == 2 else 0
-    work = {"call": 1, name: share - rest, "rest": rest, "rests": int(rest > 0), "operand": more}
+    work = {"call": 1, way: share - rest, "rest": rest, "rests": int(rest > 0), "operand": more}
     return (work,)
 
 

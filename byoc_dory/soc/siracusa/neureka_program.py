@@ -387,9 +387,7 @@ def _beside(soc: Soc, core: Neureka, call: Call) -> int:
     if f"{SUM}.elements" not in call.fields:
         return 0
     cores = next(each for each in soc.accelerators if isinstance(each, ClusterCores))
-    sizes = (call.number(f"{SUM}.elements"), call.number(f"{SUM}.operands"))
-    looked_up = f"{SUM}.table" in call.fields
-    cycles = sum_cycles(*sizes, cores, looked_up=looked_up)
+    cycles = sum_cycles(call, cores, f"{SUM}.")
     return cores.fork_cycles + cycles + cycles * core.beside_percent // 100
 
 
