@@ -206,7 +206,7 @@ class RowLayout(TensorLayout):
 
     def stored_bytes(self, tensor: Tensor) -> int:
         """Return the bytes of a tensor, without any padding."""
-        return tensor.elements
+        return tensor.elements * int(np.dtype(tensor.dtype).itemsize)
 
     def offsets(self, tensor: Tensor) -> Array:
         """Return the byte offset of each element, in the tensor's shape: rows of channels."""

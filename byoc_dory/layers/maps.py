@@ -14,7 +14,7 @@ class Weighted(Layer):
 
     Attributes:
         weight: constant weights ``[K, C / groups, fy, fx]``.
-        bias: int32 ``[K]``, or ``None`` for zero.
+        bias: int32 ``[K]``, beside activations of int16 int64; or ``None`` for zero.
     """
 
     weight: Array

@@ -83,7 +83,8 @@ def composite_attributes(
         LAYER_ATTRIBUTE: name,
         "htvm.kind": type(content).__name__,
         "htvm.fields": encode(content, {path: at for at, path in enumerate(arrays)}),
-        "htvm.arrays": [relax.const(array) for array in arrays.values()],
+        # By itself, TVM makes 32 bits of 64.
+        "htvm.arrays": [relax.const(array, array.dtype.name) for array in arrays.values()],
         "htvm.accelerator": accelerator,
     }
 

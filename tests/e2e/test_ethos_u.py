@@ -24,7 +24,11 @@ from htvm.firmware.build import build_qemu
 from htvm.inputs import seeded_inputs
 from htvm.module import Module
 from htvm.sim.runner import run
+from tests.frontend import wide
 from tests.frontend.flatfile import INT32, Graph, Op, Tensor, small_network
+from tests.frontend.single import inputs_of
+from tests.frontend.test_tflite_wide import network as wide_network
+from tests.frontend.tflm import reference
 from tests.models import MODELS, golden
 
 pytest.importorskip("ethosu.regor", reason="ethos-u-vela is not installed")
@@ -35,6 +39,10 @@ CONFIGURATIONS = (
     "ethos_u55:macs=128",
     "ethos_u55:macs=256",
     "ethos_u65:macs=256",
+)
+
+NEEDS_QEMU = pytest.mark.skipif(
+    shutil.which("qemu-system-arm") is None, reason="QEMU is not installed"
 )
 
 
@@ -267,6 +275,35 @@ def test_a_residual_network_runs_as_one_region() -> None:
     assert on_cpu(module) == [] and len(module.compiled.regions) == 1
 
 
+@pytest.mark.parametrize("target", ["ethos_u55:macs=128", "ethos_u65", "cortex_m55"])
+@pytest.mark.parametrize(
+    "platform", ["host", pytest.param("qemu", marks=[pytest.mark.slow, NEEDS_QEMU])]
+)
+def test_a_network_of_int16(target: str, platform: Any, tmp_path: Path) -> None:
+    """Biases of 35 bits, products without bias; equal to TFLite Micro, with the NPU and without."""
+    graph = wide_network()
+    inputs = inputs_of(graph, np.random.default_rng(1))
+    path = tmp_path / "network.tflite"
+    path.write_bytes(graph.file())
+    module = htvm.build(path, target=target, platform=platform)
+    (found,), (wanted,) = module.run(inputs).outputs, reference(graph, inputs)
+    np.testing.assert_array_equal(found, wanted)
+    if target != "cortex_m55":
+        # A reshape is an alias, on either.
+        assert on_cpu(module) == ["reshape_2"] and len(module.compiled.regions) == 1
+
+
+def test_what_int16_is_refused_for(tmp_path: Path) -> None:
+    """A mean's factor has 31 bits, of which the accelerator has 15; biases fill its sums."""
+    graph = wide.CASES["mean"](np.random.default_rng(0))
+    assert "requantization TfliteRequant" in reason(built(graph, tmp_path), "mean_0")
+    graph = wide_network()
+    bias = graph.tensors[2].data
+    assert bias is not None
+    module = built(graph.with_tensor(2, data=bias << 5), tmp_path)
+    assert reason(module, "conv2d_0") == "sums exceed 40 bits"
+
+
 @pytest.mark.parametrize("target", ["ethos_u55:macs=64,fast=4KiB", "ethos_u65:fast=384KiB"])
 def test_memory_of_its_own(target: str, tmp_path: Path) -> None:
     """Weights and RAM in DRAM, and SRAM that only the NPU uses: region 2, one for all programs."""
@@ -348,7 +385,7 @@ def test_digits_on_each_configuration(target: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="QEMU is not installed")
+@NEEDS_QEMU
 def test_a_comparison_counts_both_sides_and_no_model(tmp_path: Path) -> None:
     """Beside the core alone: its instructions, the NPU's cycles, and RAM without the model's."""
     module = built(small_network(), tmp_path)
@@ -368,7 +405,7 @@ def test_a_comparison_counts_both_sides_and_no_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="QEMU is not installed")
+@NEEDS_QEMU
 @pytest.mark.parametrize("name", MODELS)
 def test_goldens_as_firmware(name: str) -> None:
     """On QEMU's Cortex-M55, with the model of the device behind the driver's functions."""
@@ -382,7 +419,7 @@ def test_goldens_as_firmware(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="QEMU is not installed")
+@NEEDS_QEMU
 def test_firmware_with_data_of_another_export_begins_no_step(tmp_path: Path) -> None:
     """A later program's data, which is all there."""
     module = built(small_network(), tmp_path)

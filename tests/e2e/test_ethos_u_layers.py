@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from byoc_dory.verdict import CPU
-from tests.e2e.test_ethos_u import CONFIGURATIONS, built, reason
-from tests.frontend import single
-from tests.frontend.flatfile import Graph
+from tests.e2e.test_ethos_u import CONFIGURATIONS, built, parts_and_whole, reason
+from tests.frontend import single, wide
+from tests.frontend.flatfile import INT16, Graph
 from tests.frontend.single import inputs_of
 from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
+from tests.frontend.wide import as_int16
 from tests.rotation import today
 
 pytest.importorskip("ethosu.regor", reason="ethos-u-vela is not installed")
@@ -47,6 +48,47 @@ def bilinear(rng: np.random.Generator) -> Graph:
     return resized(Sketch(rng), (2, 2), True, 2 * int(rng.integers(2)))
 
 
+def wide_sum(rng: np.random.Generator) -> Graph:
+    """Of two maps of int16, clipped or not."""
+    sketch = Sketch(rng)
+    shape = (1, sketch.size(), sketch.size(), sketch.size(1, 20))
+    a, b = (sketch.input(shape, sketch.scale(1e-5, 1e-2), 0, code=INT16) for _ in range(2))
+    out = sketch.tensor(shape, sketch.scale(1e-5, 1e-2), 0, code=INT16)
+    sketch.op("ADD", [a, b], [out], (11, {0: sketch.fused()}))
+    return sketch.graph(out)
+
+
+def wide_average(rng: np.random.Generator) -> Graph:
+    sketch = Sketch(rng)
+    fy, fx = sketch.size(1, 9), sketch.size(1, 9)
+    sizes = sketch.size(0, 6), sketch.size(0, 6)
+    source = sketch.input((1, fy + sizes[0], fx + sizes[1], sketch.size(1, 20)), 1, 0, code=INT16)
+    shape = (1, sizes[0] + 1, sizes[1] + 1, sketch.tensors[source].shape[3])
+    out = sketch.tensor(shape, 1, 0, code=INT16)
+    one = ("i", 1)
+    window = {0: ("b", 1), 1: one, 2: one, 3: ("i", fx), 4: ("i", fy)}
+    sketch.op("AVERAGE_POOL_2D", [source], [out], (5, window))
+    return sketch.graph(out)
+
+
+def wide_moves(rng: np.random.Generator) -> Graph:
+    axis = int(rng.integers(1, 4))
+    begin, sizes = [1, 2, 3], [4, 4, 4]
+    begin[axis - 1], sizes[axis - 1] = int(rng.integers(2, 5)), int(rng.integers(5, 8))
+    return as_int16(parts_and_whole(axis, tuple(begin), tuple(sizes)))
+
+
+WIDE: Mapping[str, Callable[[np.random.Generator], Graph]] = {
+    **{
+        name: wide.CASES[name]
+        for name in ("conv", "depthwise", "fully_connected", "max_pool", "transpose_conv")
+    },
+    "average": wide_average,
+    "moves": wide_moves,
+    "sum": wide_sum,
+}
+"""Of int16."""
+
 LAYERS: Mapping[str, Callable[[np.random.Generator], Graph]] = {
     "bilinear": bilinear,
     "mean": single.CASES["mean"],
@@ -58,13 +100,41 @@ LAYERS: Mapping[str, Callable[[np.random.Generator], Graph]] = {
 def assert_taken_and_equal(name: str, seed: int, target: str, folder: Path) -> None:
     rng = np.random.default_rng(seed)
     graph = LAYERS[name](rng)
+    places = places_if_equal(graph, rng, target, folder)
+    assert CPU not in places, (name, seed, places)
+
+
+def places_if_equal(
+    graph: Graph, rng: np.random.Generator, target: str, folder: Path
+) -> Collection[str]:
+    """Assert that a layer is TFLite Micro's, and return where its operators run."""
     module = built(graph, folder, target)
-    places = module.compiled.dispatch.placement
-    assert CPU not in places.values(), (name, seed, places)
     inputs = inputs_of(graph, rng)
     found = module.run(inputs).outputs
     for mine, wanted in zip(found, reference(graph, inputs), strict=True):
-        np.testing.assert_array_equal(mine, wanted, err_msg=f"{name} {seed} {target}")
+        np.testing.assert_array_equal(mine, wanted, err_msg=target)
+    return module.compiled.dispatch.placement.values()
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_layers_of_int16(name: str, tmp_path: Path) -> None:
+    taken = 0
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        places = places_if_equal(WIDE[name](rng), rng, CONFIGURATIONS[seed + 3], tmp_path)
+        taken += {*places} != {CPU}
+    assert taken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", CONFIGURATIONS)
+@pytest.mark.parametrize("name", WIDE)
+def test_layers_of_int16_at_length(name: str, target: str, tmp_path: Path) -> None:
+    """Others on every commit."""
+    first = 10 * (today() % 1000)
+    for seed in range(first, first + 10):
+        rng = np.random.default_rng(seed)
+        places_if_equal(WIDE[name](rng), rng, target, tmp_path)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -93,3 +163,20 @@ def test_layers_at_length(name: str, target: str, tmp_path: Path) -> None:
 def test_sizes_that_stay_on_the_cpu(factors: tuple[int, int], said: str, tmp_path: Path) -> None:
     graph = resized(Sketch(np.random.default_rng(0)), factors, False, 0)
     assert said in reason(built(graph, tmp_path), "nearest_0")
+
+
+@pytest.mark.parametrize("value", [0, 700])
+def test_a_padding_before_a_convolution_of_int16(value: int, tmp_path: Path) -> None:
+    """It becomes the convolution's own only with zeros, as there are no zero points."""
+    rng = np.random.default_rng(0)
+    sketch = Sketch(rng)
+    source = sketch.input((1, 5, 6, 4), 0.001, 0, code=INT16)
+    padded = sketch.tensor((1, 7, 8, 4), 0.001, 0, code=INT16)
+    widths = sketch.integers([[0, 0], [1, 1], [1, 1], [0, 0]])
+    number = sketch.constant(np.array([value], np.int16), 0.001, code=INT16)
+    sketch.op("PADV2", [source, widths, number], [padded], None)
+    weights = sketch.constant(sketch.bytes(5, 3, 3, 4), 0.01)
+    out = sketch.tensor((1, 5, 6, 5), 0.01, 0, code=INT16)
+    one = ("i", 1)
+    sketch.op("CONV_2D", [padded, weights], [out], (1, {0: ("b", 1), 1: one, 2: one}))
+    assert CPU not in places_if_equal(sketch.graph(out), rng, CONFIGURATIONS[2], tmp_path)

@@ -12,6 +12,7 @@ from byoc_dory.layers import (
     Doubling,
     Interleaving,
     Layer,
+    MulShift,
     OnnxRequant,
     Pool,
     Repetition,
@@ -31,6 +32,9 @@ from tests.soc.rule_layers import TABLE, TFLITE, Cases, conv, gemm, grouped, tot
 _SUM = TfliteRequant((1 << 30, 1 << 30, 1 << 30), (0, 0, -19), 0, (0, 0))
 _UNSCALED = TfliteRequant((1 << 29, 1 << 29, 1 << 30), (0, 0, -19), 0, (0, 0))
 _STEEP = TorchRequant((1 << 30,), (26,), (1 << 29,))
+# Sums of int16, with a multiplier of 15 bits, and a half.
+_SHORT = MulShift((20000,), (31,), (1 << 30,))
+WIDE = (-(1 << 15), (1 << 15) - 1)
 _SOFTMAX = FixedPointSoftmax(1717986918, 23)
 
 
@@ -64,6 +68,23 @@ def rows(function: TableMap | FixedPointSoftmax | TableSoftmax, columns: int = 1
 def tflite(**changes: object) -> Layer:
     """A convolution in TFLite's numbers."""
     return conv(requant=TFLITE, **changes)  # type: ignore[arg-type]
+
+
+def of_int16(
+    requant: MulShift | TfliteRequant = _SHORT, bias: int = 1 << 36, dtype: str = "int64"
+) -> Layer:
+    """A convolution of int16 in TFLite's numbers, as far as they are not given."""
+    types = {"dtype": "int16", "result": "int16"}
+    fields = {"bias": np.full(8, bias, dtype), "clip": WIDE, "input_range": WIDE}
+    return conv(requant=requant, **types, **fields)  # type: ignore[arg-type]
+
+
+def sum_of_int16(multipliers: tuple[int, int] = (1 << 30, 1518500249)) -> Layer:
+    """A sum of int16 in TFLite's numbers."""
+    layer = added(TfliteRequant((*multipliers, 1 << 30), (0, -1, -14), 0, (0, 0)))
+    tensors = (replace(tensor, dtype="int16") for tensor in (*layer.inputs, layer.output))
+    first, second, result = tensors
+    return replace(layer, inputs=(first, second), output=result, clip=WIDE)
 
 
 def near_ties() -> Layer:
@@ -127,9 +148,12 @@ def _cases(name: str) -> dict[str, Cases]:
             ),
         ),
         Cases(
-            (lambda: tflite(shape=(1, 65535, 1), kernel=(1, 1)),),
+            (lambda: tflite(shape=(1, 65535, 1), kernel=(1, 1)), of_int16, sum_of_int16),
             (
                 (lambda: tflite(dtype="uint8"), "'x' is uint8"),
+                (lambda: tflite(dtype="int16"), "'x' is int16"),
+                (lambda: of_int16(dtype="int32", bias=1), "the bias is int32"),
+                (lambda: with_weights(of_int16(), np.int16), "the weights are int16"),
                 (lambda: with_weights(tflite(), np.int16), "int16"),
                 (lambda: tflite(bias=np.ones(8, np.int64)), "int64"),
                 (lambda: tflite(shape=(1, 65536, 1), kernel=(1, 1)), "a dimension of 65536"),
@@ -178,8 +202,18 @@ def _cases(name: str) -> dict[str, Cases]:
                 near_ties,
                 total,
                 lambda: rows(_SOFTMAX, 4095),
+                of_int16,
+                # Two powers of two more than 15 bits have, as channels of one shift get.
+                lambda: of_int16(MulShift((4 * 20001,), (33,), (1 << 32,))),
+                sum_of_int16,
+                lambda: sum_of_int16((1 << 30, 1 << 30)),
             ),
             (
+                (lambda: of_int16(MulShift((20000,), (31,))), "0 is added to products"),
+                (lambda: of_int16(MulShift((40001,), (31,), (1 << 30,))), "of 16 bits, not 15"),
+                (lambda: of_int16(bias=1 << 39), "exceed 40 bits"),
+                (lambda: of_int16(TFLITE), "requantization TfliteRequant"),
+                (lambda: sum_of_int16((1 << 29, 1 << 29)), "neither operand"),
                 (lambda: conv(requant=TfliteRequant((1 << 30,), (30,))), "a shift of 1 bits"),
                 (lambda: conv(requant=TfliteRequant((1 << 30,), (29,))), "0 exceed 32 bits"),
                 (lambda: conv(requant=_STEEP, weight=127), "no room for fractions"),

@@ -11,7 +11,7 @@ from byoc_dory.layers import Array, Layer
 from byoc_dory.region import Region
 from byoc_dory.soc.ethos_u.device import Device
 from byoc_dory.soc.ethos_u.lower import networks
-from byoc_dory.soc.ethos_u.model import run
+from byoc_dory.soc.ethos_u.model import limits_of, run
 from byoc_dory.soc.ethos_u.vela import Settings, VelaError, compiled_thriftily
 
 _SEED = 2023
@@ -36,10 +36,10 @@ class ProgramCheck:
         until they differ, too.
         """
         outputs = [tensor.name for tensor in region.outputs]
-        given = {tensor.name: tensor.elements for tensor in (*region.inputs, *region.mapped)}
         rng = np.random.default_rng(_SEED)
         inputs = {
-            name: rng.integers(-128, 128, size).astype(np.int8) for name, size in given.items()
+            tensor.name: rng.integers(*limits_of(tensor), tensor.elements, tensor.dtype, True)
+            for tensor in (*region.inputs, *region.mapped)
         }
         known = run(region.layers, inputs)
         wrong = self._difference(region.layers, outputs, known)
@@ -69,7 +69,7 @@ class ProgramCheck:
                 return f"the model of the device complains: {complaint}"
             for tensor, result in zip(network.outputs, results, strict=True):
                 wanted = known[tensor.name].reshape(-1)
-                equal = int((result == wanted).sum())
+                equal = int((result.view(tensor.dtype) == wanted).sum())
                 if equal < wanted.size:
                     return f"Vela's program gives {wanted.size - equal} of {wanted.size} wrong"
         return ""

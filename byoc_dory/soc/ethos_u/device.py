@@ -70,10 +70,10 @@ class Device:
 
         Args:
             made: the program.
-            inputs: its inputs, int8.
+            inputs: its inputs.
 
         Returns:
-            Its outputs, int8 and flat, and the model's complaint, which is empty if there is none.
+            The bytes of its outputs, int8, and the model's complaint; empty if there is none.
         """
         weights = _aligned(np.frombuffer(made.weights or bytes(_ALIGNMENT), np.uint8))
         scratch = _aligned(np.zeros(max(made.scratch, _ALIGNMENT), np.uint8))

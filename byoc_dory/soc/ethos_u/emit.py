@@ -123,8 +123,15 @@ class EthosUEmitter:
         given = [f"in{number}" for number in range(len(network.inputs))]
         several = len(network.outputs) > 1
         returned = [f"out{n}" if several else "out" for n in range(len(network.outputs))]
-        arguments = [f"const int8_t *{name}" for name in given]
-        arguments += [f"int8_t *{name}" for name in (*returned, "room")]
+        arguments = [
+            f"const {tensor.dtype}_t *{name}"
+            for name, tensor in zip(given, network.inputs, strict=True)
+        ]
+        arguments += [
+            f"{tensor.dtype}_t *{name}"
+            for name, tensor in zip(returned, network.outputs, strict=True)
+        ]
+        arguments.append("int8_t *room")
         signature = f"int32_t {symbol}({', '.join(arguments)})"
         # The largest may lie where it goes, so it is moved before others are written there.
         inputs = sorted(zip(given, made.inputs, strict=True), key=lambda each: -each[1].size)

@@ -44,6 +44,10 @@ _Steps: TypeAlias = OnnxRequant | TorchRequant | Shift | MulShift
 
 SHIFTS = (2, 62)
 """Least and most bits of a requantization's shift, by TOSA's definition of RESCALE."""
+_SUM_BITS = 40
+"""Bits of an accumulator of products with int16, and of a bias."""
+_LARGEST_SHORT = (1 << 15) - 1
+"""Largest multiplier of sums of products with int16, by TOSA's definition of RESCALE."""
 
 _UNIT = 1 << 30
 _NEAR = 33
@@ -119,6 +123,9 @@ def rounded(products: Array, shift: Array | int, rounding: Rounding) -> Array:
 def _scaling_of(digest: bytes, holder: Held) -> Scaling | Fractions | str:
     layer = holder.layer
     requant = layer.requant
+    if layer.output.dtype == "int16":
+        assert isinstance(layer, Weighted)
+        return _of_int16(layer)
     if isinstance(requant, TfliteRequant):
         shifts = tuple(31 - exponent for exponent in requant.shift)
         refusal = out_of_range(shifts) or _beyond_32_bits(layer, requant.shift)
@@ -127,6 +134,27 @@ def _scaling_of(digest: bytes, holder: Held) -> Scaling | Fractions | str:
         return f"the requantization is {type(requant).__name__}"
     assert isinstance(layer, Weighted)
     return _of_steps(layer, requant)
+
+
+def _of_int16(layer: Weighted) -> Scaling | str:
+    """Return the requantization of sums of 64 bits, which adds a half as the accelerator does."""
+    requant = layer.requant
+    if not isinstance(requant, MulShift):
+        return f"sums of int16 have the requantization {type(requant).__name__}"
+    multipliers, shifts = [], []
+    for multiplier, shift, half in np.broadcast(requant.mul, requant.shift, requant.add):
+        if half != 1 << (shift - 1):
+            return f"{half} is added to products, not a half"
+        while multiplier > _LARGEST_SHORT and multiplier % 2 == 0:
+            multiplier, shift = multiplier // 2, shift - 1
+        if multiplier > _LARGEST_SHORT:
+            return f"a multiplier of {int(multiplier).bit_length()} bits, not 15"
+        multipliers.append(int(multiplier))
+        shifts.append(int(shift))
+    least, most = sums_of(layer)
+    if max(int(-least.min()), int(most.max())) >= 1 << (_SUM_BITS - 1):
+        return f"sums exceed {_SUM_BITS} bits"
+    return out_of_range(tuple(shifts)) or Scaling(tuple(multipliers), tuple(shifts), "single")
 
 
 class Held:

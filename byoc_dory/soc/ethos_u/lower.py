@@ -37,7 +37,12 @@ from byoc_dory.soc.ethos_u.exact import (
     parts_of,
     scaling_of,
 )
-from byoc_dory.soc.ethos_u.model import output_zero_point_of, stored_shape, zero_points_of
+from byoc_dory.soc.ethos_u.model import (
+    limits_of,
+    output_zero_point_of,
+    stored_shape,
+    zero_points_of,
+)
 from byoc_dory.soc.ethos_u.sums import sum_of
 from byoc_dory.soc.ethos_u.tflite import (
     activation_of,
@@ -48,7 +53,6 @@ from byoc_dory.soc.ethos_u.tflite import (
 )
 from byoc_dory.soc.ethos_u.tosa import TosaGraph
 
-_BYTE = (-128, 127)
 _UNIT_BITS = 30
 _UNIT = 1 << _UNIT_BITS
 _TAPS = {True: (1, 2, 1), False: (1, 1)}
@@ -144,7 +148,8 @@ class _Writer:
         wanted = {tensor.name for tensor in outputs}
         for number, tensor in enumerate(inputs):
             shape = _shape(tensor)
-            self._places[tensor.name] = self._graph.input(f"input_{number}", shape), shape
+            place = self._graph.input(f"input_{number}", shape, tensor.dtype)
+            self._places[tensor.name] = place, shape
         for layer in layers:
             if layer.name in self._absorbed and layer.output.name not in wanted:
                 continue
@@ -229,7 +234,7 @@ class _Writer:
             source = absorbed.inputs[0]
             bias = _bias_around(layer, absorbed.value)
             zero_point = absorbed.value
-        bias = bias.astype(np.int32)
+        bias = bias.astype(np.int32 if source.dtype == "int8" else np.int64)
         maps = (1, layer.oy, layer.ox, layer.K)
         weight = np.moveaxis(layer.weight, 1, 3)  # [K, fy, fx, C / groups]
         if isinstance(absorbed, Interleaving):
@@ -252,7 +257,8 @@ class _Writer:
         if isinstance(scaling, Fractions):
             found = self._of_fractions(layer, sums, scaling, maps)
         else:
-            found = self._narrowed(sums, scaling, output_zero_point_of(layer), maps)
+            zero, dtype = output_zero_point_of(layer), layer.output.dtype
+            found = self._narrowed(sums, scaling, zero, maps, dtype)
         found = self._clipped(layer, found, maps)
         shape = _shape(layer.output)
         return found if shape == maps else graph.reshape(found, self._fresh(), shape)
@@ -307,18 +313,20 @@ class _Writer:
         bits = _UNIT_BITS + _TAPS_SUM.bit_length() - 1
         return self._narrowed(sums, Scaling((_UNIT,), (bits,), "double"), 0, _shape(layer.output))
 
-    def _narrowed(self, sums: str, scaling: Scaling, zero: int, shape: tuple[int, ...]) -> str:
-        """Return sums as bytes."""
+    def _narrowed(
+        self, sums: str, scaling: Scaling, zero: int, shape: tuple[int, ...], dtype: str = "int8"
+    ) -> str:
+        """Return sums as bytes, or as another type."""
         return self._graph.rescale(
             sums, scaling.multipliers, scaling.shifts, scaling.rounding, self._fresh(), shape,
-            zero_points=(0, zero), types=("int32", "int8"),
+            zero_points=(0, zero), dtype=dtype,
         )  # fmt: skip
 
     def _widened(self, place: str, shape: tuple[int, ...]) -> str:
         """Return bytes as they are, as int32."""
         return self._graph.rescale(
             place, (_UNIT,), (_UNIT_BITS,), "single", self._fresh(), shape,
-            zero_points=(0, 0), types=("int8", "int32"),
+            zero_points=(0, 0), dtype="int32",
         )  # fmt: skip
 
     def _of_fractions(
@@ -327,7 +335,7 @@ class _Writer:
         scaling = how.scaling
         parts = self._graph.rescale(
             sums, scaling.multipliers, scaling.shifts, scaling.rounding, self._fresh(), shape,
-            zero_points=(0, 0), types=("int32", "int32"),
+            zero_points=(0, 0), dtype="int32",
         )  # fmt: skip
         last = Scaling((_UNIT,), (_UNIT_BITS + how.bits,), "single")
         zero = output_zero_point_of(layer)
@@ -366,7 +374,7 @@ class _Writer:
         first, second = (
             graph.rescale(
                 self._read(tensor), (multiplier,), (shift,), found.rounding, self._fresh(), shape,
-                zero_points=(zero, 0), types=("int8", "int32"),
+                zero_points=(zero, 0), dtype="int32",
             )
             for tensor, multiplier, shift, zero in zip(
                 (layer.inputs[0], layer.inputs[-1]), found.multipliers, found.shifts,
@@ -375,12 +383,15 @@ class _Writer:
         )  # fmt: skip
         total = graph.add(first, second, self._fresh(), shape)
         last = Scaling(found.multipliers[2:], found.shifts[2:], found.rounding)
-        offsets = [(offset,) for offset in found.offsets]
-        result = self._offset(total, offsets, last, output_zero_point_of(layer), shape)
+        if layer.output.dtype == "int16":
+            result = self._narrowed(total, last, 0, shape, "int16")
+        else:
+            offsets = [(offset,) for offset in found.offsets]
+            result = self._offset(total, offsets, last, output_zero_point_of(layer), shape)
         return self._clipped(layer, result, shape)
 
     def _clipped(self, layer: Layer, place: str, shape: tuple[int, ...]) -> str:
-        if layer.clip == _BYTE:
+        if layer.clip == limits_of(layer.output):
             return place
         return self._graph.clamp(place, layer.clip, self._fresh(), shape)
 
@@ -435,6 +446,8 @@ def _takes(layer: Layer, move: Padding | Interleaving) -> bool:
         # Others make Vela refuse the network, or place products wrongly.
         if not alike or move.distance != (2, 2) or max(_before(layer, move)) > 0:
             return False
+    if layer.inputs[0].dtype == "int16":
+        return move.value == 0  # the only zero point that there is
     bias = _bias_around(layer, move.value)
     return bool(np.array_equal(bias, bias.astype(np.int32)))
 

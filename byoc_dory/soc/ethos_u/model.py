@@ -26,6 +26,7 @@ from byoc_dory.layers import (
     Rows,
     Shift,
     Slicing,
+    Tensor,
     TfliteRequant,
     TorchRequant,
     doubling_weights,
@@ -34,6 +35,8 @@ from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
 
 ADD_BITS = 20
 """Fraction bits that TFLite gives the operands of a sum of bytes."""
+WIDE_ADD_BITS = 15
+"""Those of a sum of int16."""
 
 
 def scaled_as_tflite(values: Array, multiplier: int, exponent: int) -> Array:
@@ -92,7 +95,7 @@ def requantized(sums: Array, requant: Requant, channel_axis: int = -1) -> Array:
 
 
 def added(layer: Add, a: Array, b: Array) -> Array:
-    """Return a sum of two tensors of bytes, before the clip; int64.
+    """Return a sum of two tensors, before the clip; int64.
 
     Raises:
         NotImplementedError: its requantization is another's.
@@ -103,6 +106,7 @@ def added(layer: Add, a: Array, b: Array) -> Array:
     if isinstance(requant, Shift | MulShift):
         return requantized(first + second, requant)
     if isinstance(requant, TfliteRequant) and len(requant.multiplier) == 3:
+        bits = ADD_BITS if layer.output.dtype == "int8" else WIDE_ADD_BITS
         total: Array = np.zeros((), np.int64)
         for x, zero, multiplier, exponent in zip(
             (first, second),
@@ -111,7 +115,7 @@ def added(layer: Add, a: Array, b: Array) -> Array:
             requant.shift,
             strict=False,
         ):
-            total = total + scaled_as_tflite((x - zero) << ADD_BITS, multiplier, exponent)
+            total = total + scaled_as_tflite((x - zero) << bits, multiplier, exponent)
         scaled = scaled_as_tflite(total, requant.multiplier[2], requant.shift[2])
         return scaled + requant.output_zero_point
     raise NotImplementedError(type(requant).__name__)
@@ -145,7 +149,7 @@ def _float32(values: Array) -> Array:
 
 
 def compute(layer: Layer, inputs: Sequence[Array]) -> Array:
-    """Return a layer's result, int8: maps ``[y, x, C]``, matrices ``[rows, C]``, vectors ``[C]``.
+    """Return a layer's result: maps ``[y, x, C]``, matrices ``[rows, C]``, vectors ``[C]``.
 
     Args:
         layer: a layer that the accelerator's rules accept.
@@ -218,8 +222,14 @@ def output_zero_point_of(layer: Layer) -> int:
     return int(getattr(layer.requant, "output_zero_point", 0))
 
 
+def limits_of(tensor: Tensor) -> tuple[int, int]:
+    """Return the least and the largest number of a tensor's type."""
+    limits = np.iinfo(tensor.dtype)
+    return int(limits.min), int(limits.max)
+
+
 def _clipped(layer: Layer, values: Array) -> Array:
-    return np.clip(values, *layer.clip).astype(np.int8)
+    return np.clip(values, *layer.clip).astype(layer.output.dtype)
 
 
 def _convolved(layer: Convolution, x: Array) -> Array:
@@ -245,7 +255,7 @@ def _convolved(layer: Convolution, x: Array) -> Array:
 
 
 def _spread(layer: Interleaving, x: Array) -> Array:
-    out = np.full((layer.oy, layer.ox, layer.K), layer.value, np.int8)
+    out = np.full((layer.oy, layer.ox, layer.K), layer.value, x.dtype)
     part = out[layer.start[0] :: layer.distance[0], layer.start[1] :: layer.distance[1]]
     rows, columns = (min(sizes) for sizes in zip(part.shape[:2], x.shape[:2], strict=True))
     part[:rows, :columns] = x[:rows, :columns]
@@ -256,7 +266,8 @@ def _pooled(layer: Pool, x: Array) -> Array:
     top, left, bottom, right = layer.pad
     average = layer.function == "average"
     sides = ((top, bottom), (left, right), (0, 0))
-    padded = np.pad(x.astype(np.int64), sides, constant_values=0 if average else -128)
+    outside = 0 if average else limits_of(layer.output)[0]
+    padded = np.pad(x.astype(np.int64), sides, constant_values=outside)
     counted = np.pad(np.ones(x.shape[:2], np.int64), sides[:2])
     out = np.zeros((layer.oy, layer.ox, layer.K), np.int64)
     for y, z in np.ndindex(layer.oy, layer.ox):
@@ -270,7 +281,7 @@ def _pooled(layer: Pool, x: Array) -> Array:
             out[y, z] = np.where(total < 0, -away, away)
         else:
             out[y, z] = padded[window].max((0, 1))
-    return out.astype(np.int8)
+    return out.astype(x.dtype)
 
 
 # ------------------------------------------------------------------------ softmax

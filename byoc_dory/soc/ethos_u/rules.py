@@ -68,12 +68,16 @@ def operator_is_known(soc: Soc, core: Any, layer: Layer) -> Verdict:
 
 
 def tensors_fit(soc: Soc, core: Any, layer: Layer) -> Verdict:
-    """Tensors are int8, the bias int32, and no dimension is above 65535."""
-    verdict = tensors_are_int8(layer)
+    """Tensors are int8, or all int16; weights int8, biases int32 or int64; dimensions to 65535."""
+    wide = _of_int16(layer)
+    verdict = ACCEPTED if wide else tensors_are_int8(layer)
     if isinstance(verdict, Refused):
         return verdict
-    if isinstance(layer, Weighted) and layer.bias is not None and layer.bias.dtype != "int32":
-        return Refused(f"the bias is {layer.bias.dtype}")
+    if isinstance(layer, Weighted):
+        if layer.weight.dtype != "int8":
+            return Refused(f"the weights are {layer.weight.dtype}")
+        if layer.bias is not None and layer.bias.dtype != ("int64" if wide else "int32"):
+            return Refused(f"the bias is {layer.bias.dtype}")
     if isinstance(layer, Reshaping):
         return ACCEPTED
     if isinstance(layer, Interleaving):
@@ -86,6 +90,12 @@ def tensors_fit(soc: Soc, core: Any, layer: Layer) -> Verdict:
     if isinstance(layer, Add) and len({t.shape for t in (*layer.inputs, layer.output)}) > 1:
         return Refused("the operands have different shapes")
     return ACCEPTED
+
+
+def _of_int16(layer: Layer) -> bool:
+    """Whether a layer has an int16 form, and all its tensors are int16."""
+    has_form = isinstance(layer, Convolution | Add | Pool | _MOVES)
+    return has_form and {t.dtype for t in (*layer.inputs, layer.output)} == {"int16"}
 
 
 def kernel_fits(soc: Soc, core: Any, layer: Layer) -> Verdict:

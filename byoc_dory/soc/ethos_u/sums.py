@@ -22,7 +22,14 @@ import numpy as np
 from byoc_dory.layers import Add, Array, MulShift, OnnxSum, Shift, TfliteRequant
 from byoc_dory.layers.layer import value_of
 from byoc_dory.soc.ethos_u.exact import Held, Rounding, out_of_range, rounded
-from byoc_dory.soc.ethos_u.model import ADD_BITS, added, output_zero_point_of, zero_points_of
+from byoc_dory.soc.ethos_u.model import (
+    ADD_BITS,
+    WIDE_ADD_BITS,
+    added,
+    output_zero_point_of,
+    scaled_as_tflite,
+    zero_points_of,
+)
 
 _UNIT_BITS = 30
 _UNIT = 1 << _UNIT_BITS
@@ -63,6 +70,8 @@ def _sum_of(digest: bytes, holder: Held) -> Sum | str:
     assert isinstance(layer, Add)
     requant = layer.requant
     if isinstance(requant, TfliteRequant) and len(requant.multiplier) == 3:
+        if layer.output.dtype == "int16":
+            return _of_int16(requant)
         return _as_tflite(layer, requant)
     if isinstance(requant, OnnxSum) and max(requant.shift) > _FINEST and not requant.steps:
         return f"a factor of 24 bits is below 2**{24 - _FINEST}"
@@ -118,6 +127,37 @@ def _as_tflite(layer: Add, requant: TfliteRequant) -> Sum | str:
                 return Sum(tuple(chosen), shifts, requant.input_zero_points, "double")
             best = min(best, differing)
     return _differing(best)
+
+
+def _of_int16(requant: TfliteRequant) -> Sum | str:
+    """Return a sum of int16 with TFLite's factors, whose scaled operand is compared alone.
+
+    As above, one operand is scaled by a half, and the other's multiplier is odd.
+    """
+    multipliers, exponents = requant.multiplier, requant.shift
+    halved = [pair == (_UNIT, 0) for pair in zip(multipliers[:2], exponents[:2], strict=True)]
+    if not any(halved):
+        return "neither operand has the larger scale"
+    shifts = (*(31 - WIDE_ADD_BITS - exponent for exponent in exponents[:2]), 31 - exponents[2])
+    refusal = out_of_range(shifts)
+    if refusal or all(halved):
+        return refusal or Sum(multipliers, shifts, (0, 0), "double")
+    other = 0 if halved[1] else 1
+    numbers = np.arange(-(1 << 15), 1 << 15, dtype=np.int64) << WIDE_ADD_BITS
+    wanted = scaled_as_tflite(numbers, multipliers[other], exponents[other])
+    best = wanted.size
+    for distance in range(_NEAR):
+        for multiplier in {multipliers[other] - distance, multipliers[other] + distance}:
+            if multiplier % 2 == 0 or (multiplier, exponents[other]) == (_UNIT + 1, 0):
+                continue
+            found = rounded(numbers * multiplier, 31 - exponents[other], "double")
+            differing = int((found != wanted).sum())
+            if not differing:
+                chosen = [*multipliers]
+                chosen[other] = multiplier
+                return Sum(tuple(chosen), shifts, (0, 0), "double")
+            best = min(best, differing)
+    return f"{best} of 65536 operands are rounded differently"
 
 
 # ------------------------------------------------------------------------ others, in one operator

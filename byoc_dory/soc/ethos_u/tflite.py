@@ -72,7 +72,7 @@ def scales_of(layer: Add) -> tuple[Scaled, Scaled, Scaled] | None:
     requant = layer.requant
     if not isinstance(requant, TfliteRequant) or len(requant.multiplier) != 3:
         return None
-    if activation_of(layer) is None:
+    if activation_of(layer) is None or layer.output.dtype != "int8":
         return None
     found = _scales(requant.multiplier, requant.shift)
     if found is None:

@@ -19,7 +19,10 @@ from byoc_dory.soc.ethos_u.tables import table
 
 Rounding: TypeAlias = Literal["single", "double"]
 
-_TYPES = {"int8": 3, "int16": 4, "int32": 5}
+_TYPES = {"int8": 3, "int16": 4, "int32": 5, "int48": 6}
+_NUMPY = {"int48": "int64"}
+_SUMS = {"int8": "int32", "int16": "int48"}
+"""Type of sums of products by that of what is multiplied with weights of int8."""
 _ROUNDINGS = {"single": 1, "double": 3}
 _PROPAGATE_NAN = 1
 
@@ -59,7 +62,7 @@ class TosaGraph:
 
     inputs: list[str] = field(default_factory=list[str])
     outputs: list[str] = field(default_factory=list[str])
-    _tensors: list[_Tensor] = field(default_factory=list[_Tensor])
+    _tensors: dict[str, _Tensor] = field(default_factory=dict[str, _Tensor])
     _shapes: list[tuple[str, tuple[int, ...]]] = field(
         default_factory=list[tuple[str, tuple[int, ...]]]
     )
@@ -73,16 +76,22 @@ class TosaGraph:
         return self._tensor(name, shape, dtype)
 
     def constant(self, array: Array) -> str:
-        """Add a constant, and return its name."""
+        """Add a constant, and return its name; int64 is written as int48."""
         name = f"constant_{len(self._tensors)}"
-        data = np.asarray(array, order="C")
-        self._tensors.append(_Tensor(name, data.shape, data.dtype.name, data.tobytes()))
+        data, dtype = np.asarray(array, order="C"), array.dtype.name
+        content = data.tobytes()
+        if dtype == "int64":
+            dtype, content = "int48", data.reshape(-1, 1).view(np.uint8)[:, :6].tobytes()
+        self._tensors[name] = _Tensor(name, data.shape, dtype, content)
         self._operators.append(_Operator(_CONST, (), (name,)))
         return name
 
     def _tensor(self, name: str, shape: Sequence[int], dtype: str) -> str:
-        self._tensors.append(_Tensor(name, tuple(map(int, shape)), dtype))
+        self._tensors[name] = _Tensor(name, tuple(map(int, shape)), dtype)
         return name
+
+    def _type(self, name: str) -> str:
+        return self._tensors[name].dtype
 
     def _shape(self, values: Sequence[int]) -> str:
         name = f"shape_{len(self._shapes)}"
@@ -91,7 +100,7 @@ class TosaGraph:
         return name
 
     def _zero_point(self, value: int, dtype: str) -> str:
-        return self.constant(np.array([value], dtype))
+        return self.constant(np.array([value], _NUMPY.get(dtype, dtype)))
 
     # ------------------------------------------------------------------ operators
 
@@ -109,12 +118,12 @@ class TosaGraph:
         dilation: tuple[int, int],
         zero_point: int,
     ) -> str:
-        """Add sums of products with constant weights, of type int32.
+        """Add sums of products with constant weights, of type int32, or int48 of int16.
 
         Args:
-            source: name of the input, int8.
+            source: name of the input, int8 or int16.
             weight: int8 ``[K, fy, fx, C]``; depthwise ``[fy, fx, C, K / C]``.
-            bias: int32 ``[K]``.
+            bias: int32 ``[K]``, beside int16 int64.
             result: name of the sums.
             shape: their shape, ``[1, y, x, K]``.
             depthwise: whether each input channel is filtered separately.
@@ -140,19 +149,19 @@ class TosaGraph:
         stride: tuple[int, int],
         zero_point: int,
     ) -> str:
-        """Add a transposed convolution with constant weights, to int32.
+        """Add a transposed convolution with constant weights, to int32, or int48 of int16.
 
         Args:
-            source: name of the input, int8 ``[1, y, x, C]``.
+            source: name of the input, int8 or int16 ``[1, y, x, C]``.
             weight: int8 ``[K, fy, fx, C]``.
-            bias: int32 ``[K]``.
+            bias: int32 ``[K]``, beside int16 int64.
             result: name of the sums.
             shape: their shape, ``[1, y, x, K]``.
             before: row and column of the sums that the first element's first product goes to.
             stride: distance (y, x) between the products of neighbours.
             zero_point: of the input.
         """
-        sizes = next(tensor.shape for tensor in self._tensors if tensor.name == source)[1:3]
+        sizes = self._tensors[source].shape[1:3]
         top, left = before
         bottom, right = (
             shape[1 + n] - (sizes[n] - 1) * stride[n] - before[n] - weight.shape[1 + n]
@@ -174,17 +183,18 @@ class TosaGraph:
         shape: Sequence[int],
     ) -> str:
         """Add products with constant weights, whose first fields are ``places``."""
+        dtype = self._type(source)
         inputs = (
             source,
             self.constant(weight),
             self.constant(bias),
-            self._zero_point(zero_point, "int8"),
+            self._zero_point(zero_point, dtype),
             self._zero_point(0, "int8"),
         )
-        local_bound, sums_type = ("bool", False), ("uint32", _TYPES["int32"])
+        local_bound, sums_type = ("bool", False), ("uint32", _TYPES[_SUMS[dtype]])
         fields = (*(("int32s", each) for each in places), local_bound, sums_type)
         self._operators.append(_Operator(code, inputs, (result,), fields))
-        return self._tensor(result, shape, "int32")
+        return self._tensor(result, shape, _SUMS[dtype])
 
     def rescale(
         self,
@@ -196,43 +206,45 @@ class TosaGraph:
         shape: Sequence[int],
         *,
         zero_points: tuple[int, int],
-        types: tuple[str, str],
+        dtype: str,
     ) -> str:
         """Add ``((x - z) * multiplier >> shift) + z'``, rounded and saturated.
 
         Args:
             source: name of the input.
-            multipliers: from 0 to 2**31 - 1, one or one for each channel.
+            multipliers: from 0 to 2**31 - 1, of int48 to 2**15 - 1; one or one for each channel.
             shifts: from 2 to 62, as many.
             rounding: ``"single"``: half up; ``"double"``: as TFLite rounds.
             result: name of the result.
             shape: its shape.
-            zero_points: of the input (0 if that is int32) and the result.
-            types: of the input and the result.
+            zero_points: of the input (0 if that has 32 bits or more) and the result.
+            dtype: type of the result.
         """
+        short = self._type(source) == "int48"
         inputs = (
             source,
-            self.constant(np.array(multipliers, np.int32)),
+            self.constant(np.array(multipliers, np.int16 if short else np.int32)),
             self.constant(np.array(shifts, np.int8)),
-            self._zero_point(zero_points[0], types[0]),
-            self._zero_point(zero_points[1], types[1]),
+            self._zero_point(zero_points[0], self._type(source)),
+            self._zero_point(zero_points[1], dtype),
         )
         fields = (
-            ("bool", True),
+            ("bool", not short),
             ("uint32", _ROUNDINGS[rounding]),
             ("bool", len(multipliers) > 1),
             ("bool", False),
             ("bool", False),
         )
         self._operators.append(_Operator(_RESCALE, inputs, (result,), fields))
-        return self._tensor(result, shape, types[1])
+        return self._tensor(result, shape, dtype)
 
     def clamp(self, source: str, bounds: tuple[int, int], result: str, shape: Sequence[int]) -> str:
-        """Add a clip of an int8 tensor to these inclusive bounds."""
-        fields = tuple(("bytes", np.array([bound], np.int8).tobytes()) for bound in bounds)
+        """Add a clip of an int8 or int16 tensor to these inclusive bounds."""
+        dtype = self._type(source)
+        fields = tuple(("bytes", np.array([bound], dtype).tobytes()) for bound in bounds)
         fields = (*fields, ("uint32", _PROPAGATE_NAN))
         self._operators.append(_Operator(_CLAMP, (source,), (result,), fields))
-        return self._tensor(result, shape, "int8")
+        return self._tensor(result, shape, dtype)
 
     def add(self, a: str, b: str, result: str, shape: Sequence[int]) -> str:
         """Add the sum of two int32 tensors of this shape, or with axes of one element."""
@@ -250,7 +262,7 @@ class TosaGraph:
         stride: tuple[int, int],
         pad: tuple[int, int, int, int],
     ) -> str:
-        """Add averages or maxima of windows of an int8 map; padding does not count."""
+        """Add averages or maxima of windows of a map; padding does not count."""
         top, left, bottom, right = pad
         fields: tuple[_Field, ...] = (
             ("int32s", kernel),
@@ -258,19 +270,19 @@ class TosaGraph:
             ("int32s", (top, bottom, left, right)),
         )
         if kind == "average":
-            inputs: tuple[str, ...] = (source, self._zero_point(0, "int8"))
-            inputs = (*inputs, self._zero_point(0, "int8"))
+            zeros = (self._zero_point(0, self._type(source)) for _ in range(2))
+            inputs = (source, *zeros)
             fields = (*fields, ("uint32", _TYPES["int32"]))
             self._operators.append(_Operator(_AVG_POOL2D, inputs, (result,), fields))
         else:
             fields = (*fields, ("uint32", _PROPAGATE_NAN))
             self._operators.append(_Operator(_MAX_POOL2D, (source,), (result,), fields))
-        return self._tensor(result, shape, "int8")
+        return self._tensor(result, shape, self._type(source))
 
     def reshape(self, source: str, result: str, shape: Sequence[int]) -> str:
-        """Add a reshape of an int8 tensor."""
+        """Add a reshape of a tensor."""
         self._operators.append(_Operator(_RESHAPE, (source, self._shape(shape)), (result,)))
-        return self._tensor(result, shape, "int8")
+        return self._tensor(result, shape, self._type(source))
 
     def pad(
         self,
@@ -280,21 +292,21 @@ class TosaGraph:
         result: str,
         shape: Sequence[int],
     ) -> str:
-        """Add (top, left, bottom, right) rows and columns of a value to an int8 map."""
+        """Add (top, left, bottom, right) rows and columns of a value to a map."""
         top, left, bottom, right = sizes
         axes = self._shape((0, 0, top, bottom, left, right, 0, 0))
-        fill = self.constant(np.array([value], np.int8))
+        fill = self.constant(np.array([value], self._type(source)))
         self._operators.append(_Operator(_PAD, (source, axes, fill), (result,)))
-        return self._tensor(result, shape, "int8")
+        return self._tensor(result, shape, self._type(source))
 
     def concat(self, sources: Sequence[str], axis: int, result: str, shape: Sequence[int]) -> str:
-        """Add int8 tensors one behind the other along an axis."""
+        """Add tensors one behind the other along an axis."""
         fields = (("int32", axis),)
         self._operators.append(_Operator(_CONCAT, tuple(sources), (result,), fields))
-        return self._tensor(result, shape, "int8")
+        return self._tensor(result, shape, self._type(sources[0]))
 
     def repeat(self, source: str, factor: int, result: str, shape: Sequence[int]) -> str:
-        """Add an int8 map with each row and column so many times: a power of two."""
+        """Add a map with each row and column so many times: a power of two."""
         sizes = (
             self._shape((2 * factor, 2, 2 * factor, 2)),
             self._shape((1 - factor, 1 - factor)),
@@ -302,13 +314,13 @@ class TosaGraph:
         )
         fields = (("uint32", _NEAREST),)
         self._operators.append(_Operator(_RESIZE, (source, *sizes), (result,), fields))
-        return self._tensor(result, shape, "int8")
+        return self._tensor(result, shape, self._type(source))
 
     def crop(self, source: str, begin: Sequence[int], sizes: Sequence[int], result: str) -> str:
-        """Add so many elements of an int8 tensor along each axis, from a place on."""
+        """Add so many elements of a tensor along each axis, from a place on."""
         start = self._shape(begin)
         self._operators.append(_Operator(_SLICE, (source, start, self._shape(sizes)), (result,)))
-        return self._tensor(result, sizes, "int8")
+        return self._tensor(result, sizes, self._type(source))
 
     def table(self, source: str, values: Array, result: str, shape: Sequence[int]) -> str:
         """Add a look-up: int8 ``[256]``, for arguments from -128 to 127."""
@@ -325,7 +337,7 @@ class TosaGraph:
         builder = flatbuffers.Builder(1 << 16)
         version = _table(builder, ("int32", 1), ("int32", 0), ("int32", 0), ("bool", False))
         operators = [_operator(builder, entry) for entry in self._operators]
-        tensors = [_tensor(builder, entry) for entry in self._tensors]
+        tensors = [_tensor(builder, entry) for entry in self._tensors.values()]
         shapes = [_shape(builder, *entry) for entry in self._shapes]
         block = _table(
             builder,

@@ -106,6 +106,15 @@ class PadAxes(Filling, PrimitiveOp):
 
     widths: tuple[tuple[int, int], ...]
 
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Padding | None:
+        """See `Op.kept_layer`: rows and columns around a map."""
+        source, result = map_of(*inputs[0], "NHWC"), map_of(name, output, "NHWC")
+        if source is None or result is None or any(map(any, (self.widths[0], self.widths[3]))):
+            return None
+        _, (top, bottom), (left, right), _ = self.widths
+        sizes = (top, left, bottom, right)
+        return Padding(name=name, inputs=(source,), output=result, value=self.value, sizes=sizes)
+
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         sizes = (n + sum(pair) for n, pair in zip(inputs[0].shape, self.widths, strict=True))
         return TensorType(tuple(sizes), inputs[0].dtype)

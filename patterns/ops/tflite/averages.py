@@ -83,7 +83,8 @@ class AveragePool(PrimitiveOp):
         return (RowWindow(self.kernel[0], self.strides[0]),)
 
     def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Pool | None:
-        if self.clip != INT8:
+        limits = np.iinfo(output.dtype)
+        if self.clip != (limits.min, limits.max):
             return None
         window = self.kernel, self.strides, self.padding
         return pool_layer(name, inputs[0], output, "average", self.layout, *window)

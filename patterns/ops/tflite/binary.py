@@ -79,6 +79,12 @@ class AddFactors:
         refusal = f"an add whose output step {output:g} is 2**{bits} times finer than its inputs'"
         return cls._of_ratios(ratios, zero_points, bits, refusal)
 
+    @property
+    def requant(self) -> TfliteRequant:
+        """The requantization of a layer, with the three multipliers."""
+        *zero_points, zero_point = self.zero_points
+        return TfliteRequant(self.multipliers, self.shifts, zero_point, tuple(zero_points))
+
     @classmethod
     def _of_ratios(
         cls,
@@ -204,6 +210,16 @@ class TfliteBinary(PairOp):
     ) -> tuple[RowWindow, ...] | None:
         return matching_rows([each.shape for each in inputs], output.shape, self.constant_shapes)
 
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Add | None:
+        """See `Op.kept_layer`: a sum of two int16 tensors of one shape."""
+        alike = {kind.shape for _, kind in inputs} == {output.shape}
+        is_sum = self.function == "add" and self.a is None and self.b is None
+        if not is_sum or not alike or output.dtype != "int16":
+            return None
+        assert isinstance(self.parameters, AddFactors)
+        operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
+        return sum_layer(name, operands, output, self.parameters.requant, self.clip)
+
     def constants(self) -> Mapping[str, Array]:
         """See `PrimitiveOp.constants`: the multipliers; TVM would multiply out known ones."""
         return {"multiplier": np.asarray(self._multipliers, "int32")}
@@ -328,13 +344,6 @@ class TfliteAdd(PairOp):
         return np.clip(out, *self.clip).astype(np.int8)
 
     def layer(self, name: str, inputs: Operands, output: TensorType) -> Add:
-        """See `Op.layer`; the requantization has the three multipliers of `AddFactors`."""
-        a, b, zero_point = self.factors.zero_points
-        requant = TfliteRequant(
-            multiplier=self.factors.multipliers,
-            shift=self.factors.shifts,
-            output_zero_point=zero_point,
-            input_zero_points=(a, b),
-        )
+        """See `Op.layer`."""
         operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
-        return sum_layer(name, operands, output, requant, self.clip)
+        return sum_layer(name, operands, output, self.factors.requant, self.clip)

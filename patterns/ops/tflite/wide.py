@@ -18,9 +18,10 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers import Array
-from patterns.op import Range, TensorType, Work, operator
+from byoc_dory.layers import Array, Convolution, MulShift
+from patterns.op import Operands, Range, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
+from patterns.ops.layers import map_of
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
 from patterns.ops.scaling import window_counts
 from patterns.primitive import Argument, Inputs, PrimitiveOp
@@ -100,6 +101,20 @@ class WideConv2d(PrimitiveOp):
         if self.largest >= LARGEST_SUM:
             raise UnsupportedError("sums that can exceed 48 bits")
         return TensorType((shape[0], *sizes, k), "int16")
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Convolution | None:
+        """See `Op.kept_layer`: sums times multipliers, with halves added before the shifts."""
+        source, result = (map_of(*each, "NHWC") for each in (inputs[0], (name, output)))
+        if source is None or result is None:
+            return None
+        shifts = tuple(self.shifts.tolist())
+        halves = tuple(1 << (shift - 1) for shift in shifts)
+        return Convolution(
+            name=name, inputs=(source,), output=result, weight=self.weight.transpose(0, 3, 1, 2),
+            bias=self.bias, requant=MulShift(tuple(self.multipliers.tolist()), shifts, halves),
+            clip=self.clip, input_range=INT16, stride=self.strides, dilation=self.dilation,
+            groups=self.groups,
+        )  # fmt: skip
 
     @property
     def _products(self) -> int:
