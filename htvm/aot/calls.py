@@ -19,7 +19,7 @@ from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, SeqStmt
 
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.fixed_point import SCALE
-from htvm.aot.intrinsics import PIXELS, ROW, Column, Depthwise, Products
+from htvm.aot.intrinsics import IMAGE, PIXELS, ROW, Column, Depthwise, Products
 from htvm.aot.lanes import FOUR, LANES, lanes_of
 from htvm.aot.loops import (
     address_of,
@@ -342,8 +342,9 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     channels = math.prod(axis.extent for axis in sums.channel)
     before, words, operands = sums.columns(row, row.column, block[0], channels)
     sizes = [words, *map(number, (channels, *apart[:-1]))]
-    ending = PIXELS.get(block[0], ROW)
-    kind = "_paired" if block == row.column.paired else "_alike" if found.alike else ""
+    ending = PIXELS.get(block[0], ROW if block[1] == 1 else IMAGE)
+    paired = any(way.paired for way in row.column.scaled if (way.pixels, way.channels) == block)
+    kind = "_paired" if paired else "_alike" if found.alike else ""
     function = f"{row.name}scaled_{ending}{kind}"
     made = call(function, out, *operands, *bias, *factors, *sizes, zero)
     return without_note(loop, SCALED, SeqStmt([*before, made]))

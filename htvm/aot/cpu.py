@@ -179,7 +179,7 @@ class _Geometry:
         core: CoreKernels,
     ) -> _Geometry:
         limits = {row.least for row in core.products} | {row.least for row in core.depthwise}
-        pairs = any(row.column and row.column.paired for row in core.products)
+        pairs = any(way.paired for row in core.products if row.column for way in row.column.scaled)
         small = tuple(
             (
                 at,

@@ -35,8 +35,39 @@ PIXELS = {1: "one", 2: "two", 3: "three"}
 ROW = "row"
 """How those end that multiply more pixels, with one channel after the other."""
 
+IMAGE = "image"
+"""How those end that multiply more pixels of an image, with some channels at a time."""
+
 BLOCK_ENDINGS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
 """How functions end that multiply a column with a block of pixels and channels."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A call that multiplies a column with all channels and requantizes the sums as TFLite does
+    (`htvm.aot.rescale`); the function's name ends in ``scaled_`` and the number of pixels.
+
+    Attributes:
+        pixels: of the column.
+        channels: whose words alternate.
+        last: how many do behind those if some are left; 0: none may be left.
+        alike: whether there is another function, with the ending ``_alike``, for channels that have
+            one factor.
+        paired: whether its words have weights of two channels
+            (`htvm.aot.schedules.packing.suit_pairs`); its name ends in ``_paired``.
+        cycles: for each element of a column, each product, and each sum.
+    """
+
+    pixels: int
+    channels: int
+    last: int = 0
+    alike: bool = False
+    paired: bool = False
+    cycles: tuple[float, float, float] = (0, 0, 0)
+
+
+_CALL_CYCLES = 140
+"""Of a call of `Scaled`, apart from those for each element, product and sum."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +86,12 @@ class Column:
             call each.
         long: words from which on the call of the largest block is to the function with the ending
             ``_long``, which takes flash once; ``None``: never.
-        scaled: by pixels of a block, how many channels' words alternate where one call multiplies a
-            column with all channels and requantizes the sums as TFLite does (`htvm.aot.rescale`),
-            and how many do behind those if some are left, or 0: then none may be left.  The
-            function's name ends in ``scaled_`` and the number of pixels.
-        alike: for which of these pixels there is another function, with the ending ``_alike``, for
-            channels that have one factor.
-        paired: pixels and channels of a block where such a call, with the ending ``_paired``, reads
-            words with weights of two channels (`htvm.aot.schedules.packing.suit_pairs`); ``None``:
-            there is no such call.
-        row: elements of pixels that are multiplied by such a call in rows, one channel after the
-            other, with the ending `ROW`; 0: none are.
+        scaled: calls that multiply it with all channels and requantize the sums.
+        row: elements of pixels that are multiplied in rows by a call like `scaled`, one channel
+            after the other, with the ending `ROW`; 0: none are.
+        image: function that widens the windows of more pixels whose filters have three rows of nine
+            elements, six apart, for a call with the ending `IMAGE`, which multiplies two of them
+            with four channels as that of `Scaled.paired` does; empty: there is none.
         window: function that copies a filter's rows side by side where each of them is no words,
             so that their last ones share words; empty: there is none.
     """
@@ -76,25 +102,38 @@ class Column:
     lifted: bool = False
     whole: bool = False
     long: int | None = None
-    scaled: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    alike: tuple[int, ...] = ()
-    paired: tuple[int, int] | None = None
+    scaled: tuple[Scaled, ...] = ()
     row: int = 0
+    image: str = ""
     window: str = ""
 
     def together(
-        self, pixels: int, channels: int, *, alike: bool = False
-    ) -> tuple[int, int] | None:
-        """Return `scaled` of some pixels, if one call computes so many channels of them.
+        self, pixels: int, channels: int, taps: int, *, alike: bool, suited: bool
+    ) -> Scaled | None:
+        """Return the call that takes the fewest cycles for a row; ``None`` if none is for it.
 
         Args:
-            pixels, channels: of the output that is computed at once.
+            pixels, channels: of the output.
+            taps: products of a sum.
             alike: whether these channels have one factor.
+            suited: whether words may have weights of two channels.
         """
-        found = self.scaled.get(pixels) if not alike or pixels in self.alike else None
-        if found is None or (channels % found[0] and not found[1]):
-            return None
-        return found[0], found[1] if channels % found[0] else 0
+
+        def cycles(way: Scaled) -> float:
+            element, product, end = way.cycles
+            sums = way.pixels * channels * (product * taps + end)
+            return -(-pixels // way.pixels) * (_CALL_CYCLES + way.pixels * element * taps + sums)
+
+        fitting = [
+            way
+            for way in self.scaled
+            if way.pixels <= pixels
+            and (way.pixels > 1 or pixels == 1)
+            and (way.last or channels % way.channels == 0)
+            and (way.alike or not alike)
+            and (suited or not way.paired)
+        ]
+        return min(fitting, key=cycles, default=None)
 
 
 @dataclass(frozen=True)
@@ -140,7 +179,8 @@ class Products:
 
     def __post_init__(self) -> None:
         check_pattern(self)
-        fill = (*self.column.fill, self.column.window) if self.column else ()
+        column = self.column
+        fill = (*column.fill, column.image, column.window) if column else ()
         _check_names(self.name, self.load, *fill)
         if self.width > 1 and not self.load and self.column is None:
             raise DefectError(
@@ -425,10 +465,15 @@ HALFWORDS = Products(
         2,
         ("htvm_widen_one", "htvm_widen_two", "htvm_widen_three"),
         long=36,
-        scaled={3: (2, 0), 2: (3, 2), 1: (4, 0)},
-        alike=(1,),
-        paired=(2, 4),
+        # Counted in their loops, on the M4.
+        scaled=(
+            Scaled(3, 2, cycles=(1.5, 26 / 24, 11.4)),
+            Scaled(2, 3, last=2, cycles=(1.6, 27 / 24, 14.2)),
+            Scaled(2, 4, paired=True, cycles=(1.6, 15 / 16, 11.6)),
+            Scaled(1, 4, alike=True),
+        ),
         row=8,
+        image="htvm_widen_image",
         window="htvm_window",
     ),
     adds=_all_products,

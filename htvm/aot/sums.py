@@ -121,8 +121,17 @@ class Sums:
         run, outer = _run_of(self.summed)
         rows = [axis for axis in outer if axis.extent > 1]
         high, pitch = (rows[0].extent, rows[0].data) if rows else (1, 0)
-        if not column.window or len(rows) > 1 or pitch is None or pixels > len(column.fill):
+        if not column.window or len(rows) > 1 or pitch is None:
             raise wrong_loop(self.where)
+        if pixels > len(column.fill):
+            if (high, run, self.pixel[0].data) != (3, 9, 6) or not column.image:
+                raise wrong_loop(self.where)
+            buffer = tirx.decl_buffer((13 * (pixels + 1),), column.dtype, name="column")
+            operands = [first_of(buffer), self.place(self.weights)]
+            fill = call(
+                column.image, operands[0], self.place(self.data), *map(number, (pixels, pitch))
+            )
+            return [AllocBuffer(buffer), fill], number(pixels), operands
         words = -(-high * run // row.width)
         size = words * row.width
         window = tirx.decl_buffer((pixels * size,), "int8", name="window")

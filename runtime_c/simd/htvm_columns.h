@@ -186,6 +186,43 @@ HTVM_SHARED void htvm_widen_three(uint32_t *column, const int8_t *a, const int8_
 #endif
 }
 
+/* Widens windows of three rows of nine elements at `x`, six elements apart, rows `pitch` apart.  Of each
+ * six elements, every row has four words, elements 0 and 2, 1 and 3, 4 and 6, 5 and 7; a 13th word has
+ * element 2 of the first two rows.  So a window's last elements are in two words behind its own 13, the
+ * last three of which have only those. */
+HTVM_SHARED void htvm_widen_image(uint32_t *column, const int8_t *x, uint32_t pixels, uint32_t pitch)
+{
+    const int8_t *y = x + pitch, *z = y + pitch;
+#if HTVM_DSP_LOOPS
+#define HTVM_SIX(from, a, b, c, d)                                                                 \
+    "ldr " d ", [%[" from "], #4]\n ldr " b ", [%[" from "]], #6\n sxtb16 " a ", " b "\n"          \
+    "sxtb16 " b ", " b ", ror #8\n sxtb16 " c ", " d "\n sxtb16 " d ", " d ", ror #8\n"
+    const uint32_t *const end = column + 13 * pixels;
+    __asm__ volatile("1:\n" HTVM_SIX("a", "r2", "r3", "r4", "r5")
+                     HTVM_SIX("b", "r6", "r8", "r10", "r12")
+                     "stm %[x]!, {r2, r3, r4, r5, r6, r8, r10, r12}\n pkhtb r6, r6, r2, asr #16\n"
+                     HTVM_SIX("c", "r2", "r3", "r4", "r5") "stm %[x]!, {r2, r3, r4, r5, r6}\n"
+                     "cmp %[x], %[end]\n bne 1b\n"
+                     : [x] "+&r"(column), [a] "+&r"(x), [b] "+&r"(y), [c] "+&r"(z)
+                     : [end] "r"(end)
+                     : "r2", "r3", "r4", "r5", "r6", "r8", "r10", "r12", "cc", "memory");
+#undef HTVM_SIX
+#else
+    for (uint32_t i = 0; i < pixels; i++, column += 13, x += 6, y += 6, z += 6) {
+        const int8_t *const rows[] = {x, y, z};
+        for (uint32_t word = 0; word < 12; word++) {
+            const uint32_t elements = htvm_load4(rows[word / 4] + word % 4 / 2 * 4);
+            column[word] = word % 2 == 0 ? htvm_widen_even(elements) : htvm_widen_odd(elements);
+        }
+        column[12] = (uint32_t)x[2] & 0xffffu;
+        column[12] |= (uint32_t)y[2] << 16;
+    }
+#endif
+    column[8] = (uint32_t)z[2] << 16;
+    column[12] = (uint32_t)x[2] & 0xffffu;
+    column[12] |= (uint32_t)y[2] << 16;
+}
+
 /* Adds to sums[0..1] the products of the first of two columns with two channels, whose words
  * alternate, and to sums[2..3] those of the second. */
 HTVM_INLINE void htvm_two_by_two(int32_t *sums, const uint32_t *column, const int8_t *weights,

@@ -181,6 +181,17 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
     halve("r7", "lr", round) halve("r8", "lr", round) "lsr lr, lr, #8\n"                           \
     halve("r9", "lr", round) halve("r10", "lr", round) "lsr lr, lr, #8\n"                          \
     halve("r11", "lr", round) halve("r12", "lr", round)
+/* Moves on to the next four biases, r2 on the stack, and multiplies sums with their multipliers. */
+#define HTVM_EIGHT_MULTIPLIED                                                                      \
+    "add r3, r3, r2\n add r2, r2, #16\n str r2, [sp]\n ldm r3, {r2, r3, r4, lr}\n"                \
+    HTVM_MULTIPLY("r5", "r2") HTVM_MULTIPLY("r6", "r2") HTVM_MULTIPLY("r7", "r3")                  \
+    HTVM_MULTIPLY("r8", "r3") HTVM_MULTIPLY("r9", "r4") HTVM_MULTIPLY("r10", "r4")                 \
+    HTVM_MULTIPLY("r11", "lr") HTVM_MULTIPLY("r12", "lr")
+/* Stores a pixel's four channels together, at r2 and r4 bytes behind; r2 becomes the next biases. */
+#define HTVM_EIGHT_STORED                                                                          \
+    "bfi r5, r7, #8, #8\n bfi r9, r11, #8, #8\n bfi r6, r8, #8, #8\n bfi r10, r12, #8, #8\n"       \
+    "pkhbt r5, r5, r9, lsl #16\n pkhbt r6, r6, r10, lsl #16\n"                                    \
+    "str r6, [r2, r4]\n str r5, [r2], #4\n str r2, [sp, #8]\n ldr r2, [sp]\n"
 #endif
 
 /* Multiplies two columns with `channels` channels, multiples of 4.  A halfword of weights is 256
@@ -196,34 +207,32 @@ HTVM_SHARED void htvm_scaled_two_paired(int8_t *out, const uint32_t *column, con
 #if HTVM_DSP_LOOPS
     HTVM_RECORD(2 * (zero + 128), 0);
     __asm__ volatile(
-        /* As in htvm_scaled_three, but of 32 half steps; multipliers, too, are kept as a distance,
-         * from the biases. */
-        "push {r0, r7, r9}\n ldr r1, [r0, #36]\n ldrd r3, r2, [r0, #28]\n"
-        "add r3, r3, r2, lsl #4\n lsl r2, r2, #1\n rsb r2, r2, #1\n and r2, r2, #31\n"
-        "mov r4, #54\n mul r2, r2, r4\n adr.w r4, 4f\n add r4, r4, r2\n orr r4, r4, #1\n"
-        "push {r3, r4}\n mov r12, r0\n ldrd r3, r4, [r0, #8]\n sub r3, r3, r4\n str r3, [r0, #8]\n"
-        "ldrd r2, r3, [r0]\n sub r3, r3, r2\n str r3, [r0, #4]\n"
-        "2:\n ldr r5, [r2]\n ldr r9, [r2, #8]\n ldr r0, [r12, #28]\n"
-        HTVM_FIRST_TWINS "ldr r2, [sp, #4]\n bx r2\n .balign 4\n"
+        /* As in htvm_scaled_three, but of 32 half steps, and with all that a block needs on the stack:
+         * 0: its biases, 4: how far behind them its multipliers are, 8: its output, 12: how far behind
+         * that its shifts are, 16: twice `apart`, plus 1 unless the zero point is -128, 20: the end of
+         * the columns, 24: where to go on behind the first half step, 28: the end of the biases,
+         * 32: the columns. */
+        "push {r0, r7, r9}\n ldm r0, {r2, r3, r4, r5, r6, r7, r8, r9, r10}\n ldr r1, [r0, #36]\n"
+        "sub r3, r3, r2\n sub r4, r4, r5\n lsl r6, r6, #1\n cmp r7, #0\n it ne\n addne r6, r6, #1\n"
+        "add r11, r9, r10, lsl #4\n lsl r10, r10, #1\n rsb r10, r10, #1\n and r10, r10, #31\n"
+        "mov r12, #54\n mul r10, r10, r12\n adr.w r12, 4f\n add r12, r12, r10\n"
+        "orr r12, r12, #1\n push {r8, r9}\n push {r11, r12}\n push {r6}\n push {r4}\n push {r5}\n"
+        "push {r2, r3}\n"
+        "2:\n ldr r5, [r2]\n ldr r9, [r2, #8]\n ldr r0, [sp, #32]\n"
+        HTVM_FIRST_TWINS "ldr r2, [sp, #24]\n bx r2\n .balign 4\n"
         "4:\n" HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(HTVM_TWINS))
         HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(HTVM_TWINS))
-        "ldr r2, [sp]\n cmp r0, r2\n bne 4b\n"
-        "ldr r0, [sp, #8]\n ldr r2, [r0]\n ldr r3, [r0, #4]\n ldr r4, [r2, #4]\n ldr lr, [r2, #12]\n"
+        "ldr r2, [sp, #20]\n cmp r0, r2\n bne 4b\n"
+        "ldr r2, [sp]\n ldr r3, [sp, #4]\n ldr r4, [r2, #4]\n ldr lr, [r2, #12]\n"
         HTVM_TWIN_SUMS("r5", "r6", "r7", "r8", "r4") HTVM_TWIN_SUMS("r9", "r10", "r11", "r12", "lr")
-        "add r3, r3, r2\n add r2, r2, #16\n str r2, [r0]\n ldm r3, {r2, r3, r4, lr}\n"
-        HTVM_MULTIPLY("r5", "r2") HTVM_MULTIPLY("r6", "r2") HTVM_MULTIPLY("r7", "r3")
-        HTVM_MULTIPLY("r8", "r3") HTVM_MULTIPLY("r9", "r4") HTVM_MULTIPLY("r10", "r4")
-        HTVM_MULTIPLY("r11", "lr") HTVM_MULTIPLY("r12", "lr")
-        "ldr r4, [r0, #20]\n ldr r3, [r0, #8]\n ldr r2, [r0, #12]\n ldr lr, [r2, r3]\n"
-        "ldr r3, [r0, #16]\n sub lr, lr, #0x02020202\n cmp r4, #0\n bne 9f\n"
+        HTVM_EIGHT_MULTIPLIED
+        "ldr r2, [sp, #8]\n ldr r3, [sp, #12]\n ldr r4, [sp, #16]\n ldr lr, [r2, r3]\n"
+        "sub lr, lr, #0x02020202\n lsrs r4, r4, #1\n bcs 9f\n"
         HTVM_EIGHT_HALVES(HTVM_HALVE_UP, "#-255")
-        /* A pixel's four channels are stored together. */
-        "8:\n bfi r5, r7, #8, #8\n bfi r9, r11, #8, #8\n bfi r6, r8, #8, #8\n"
-        "bfi r10, r12, #8, #8\n pkhbt r5, r5, r9, lsl #16\n pkhbt r6, r6, r10, lsl #16\n"
-        "str r6, [r2, r3]\n str r5, [r2], #4\n str r2, [r0, #12]\n mov r12, r0\n"
-        "ldr r2, [r0]\n ldr r3, [r0, #24]\n cmp r2, r3\n bne 2b\n b 10f\n"
-        "9:\n sub r4, r4, #255\n" HTVM_EIGHT_HALVES(HTVM_HALVE, "r4") "b 8b\n"
-        "10:\n add sp, sp, #8\n pop {r0, r7, r9}\n"
+        "8:\n" HTVM_EIGHT_STORED "ldr r3, [sp, #28]\n cmp r2, r3\n bne 2b\n b 10f\n"
+        "9:\n ldr r3, [sp, #36]\n ldr r3, [r3, #20]\n sub r3, r3, #255\n"
+        HTVM_EIGHT_HALVES(HTVM_HALVE, "r3") "b 8b\n"
+        "10:\n add sp, sp, #36\n pop {r0, r7, r9}\n"
         : "+r"(r0)
         :
         : HTVM_ALL_OTHERS);
@@ -241,6 +250,76 @@ HTVM_SHARED void htvm_scaled_two_paired(int8_t *out, const uint32_t *column, con
             out[pixel * apart + k] = htvm_scaled(first, multiplier[k], shift[k], zero);
             out[pixel * apart + k + 1] =
                 htvm_scaled(second, multiplier[k + 1], shift[k + 1], zero);
+        }
+    }
+#endif
+}
+
+#if HTVM_DSP_LOOPS
+/* Half a step of HTVM_TWINS where the second pixel's words are 52 bytes behind the first one's. */
+#define HTVM_IMAGE_LOADS(at)                                                                       \
+    "ldr r4, [r1], #4\n ldr lr, [r1], #4\n ldr r3, [r0, #52 + " at "]\n ldr r2, [r0, #" at "]\n"
+#define HTVM_IMAGE_STEP(at)                                                                        \
+    HTVM_IMAGE_LOADS(at) HTVM_TWIN("r4", "r5", "r6", "r7", "r8")                                   \
+    HTVM_TWIN("lr", "r9", "r10", "r11", "r12")
+#define HTVM_FIRST_IMAGE_STEP(at)                                                                  \
+    HTVM_IMAGE_LOADS(at) HTVM_TWIN_FROM("r4", "r5", "r6", "r7", "r8", "r5", "r5", "r5")            \
+    HTVM_TWIN_FROM("lr", "r9", "r10", "r11", "r12", "r9", "r9", "r9")
+#define HTVM_IMAGE_STEPS(a, b, c, d)                                                               \
+    HTVM_IMAGE_STEP(a) HTVM_IMAGE_STEP(b) HTVM_IMAGE_STEP(c) HTVM_IMAGE_STEP(d)
+#endif
+
+/* Multiplies a row of an even number of pixels with `channels` channels, multiples of 4: windows of
+ * three rows of nine elements, six elements apart (htvm_widen_image), for the zero point -128.
+ * Weights are as in htvm_scaled_two_paired: eight of each row, then the last of all rows. */
+HTVM_SHARED void htvm_scaled_image(int8_t *out, const uint32_t *column, const int8_t *weights,
+                                   const int32_t *bias, const int32_t *multiplier,
+                                   const uint8_t *shift, uint32_t pixels, uint32_t channels,
+                                   uint32_t apart, int32_t zero)
+{
+#if HTVM_DSP_LOOPS
+    const uint32_t words = pixels;
+    HTVM_RECORD(2 * zero + 1, 0);
+    __asm__ volatile(
+        /* On the stack: 0: biases of a block, 4: how far behind them its multipliers are, 8: its
+         * output, 12: how far behind that its shifts are, 16: `apart`, 20: pixels left, 24: all
+         * biases, 28: weights, 32: the end of the biases, 36: shifts. */
+        "push {r0, r7, r9}\n ldm r0, {r2, r3, r4, r5, r6, r7, r8, r9, r10}\n ldr r1, [r0, #36]\n"
+        "mov r0, r9\n sub r3, r3, r2\n sub sp, sp, #40\n strd r3, r5, [sp, #4]\n"
+        "strd r6, r10, [sp, #16]\n strd r2, r1, [sp, #24]\n strd r8, r4, [sp, #32]\n"
+        "1:\n ldrd r2, r1, [sp, #24]\n ldr r3, [sp, #36]\n ldr r4, [sp, #8]\n sub r3, r3, r4\n"
+        "str r3, [sp, #12]\n str r2, [sp]\n"
+        "2:\n ldr r5, [r2]\n ldr r9, [r2, #8]\n" HTVM_FIRST_IMAGE_STEP("0")
+        HTVM_IMAGE_STEP("4") HTVM_IMAGE_STEPS("8", "12", "16", "20")
+        HTVM_IMAGE_STEPS("24", "28", "32", "36") HTVM_IMAGE_STEPS("40", "44", "100", "84")
+        "ldr r2, [sp]\n ldr r3, [sp, #4]\n ldr r4, [r2, #4]\n ldr lr, [r2, #12]\n"
+        HTVM_TWIN_SUMS("r5", "r6", "r7", "r8", "r4") HTVM_TWIN_SUMS("r9", "r10", "r11", "r12", "lr")
+        HTVM_EIGHT_MULTIPLIED
+        "ldr r2, [sp, #8]\n ldr r3, [sp, #12]\n ldr r4, [sp, #16]\n ldr lr, [r2, r3]\n"
+        "sub lr, lr, #0x02020202\n" HTVM_EIGHT_HALVES(HTVM_HALVE_UP, "#-255")
+        HTVM_EIGHT_STORED "ldr r3, [sp, #32]\n cmp r2, r3\n bne 2b\n"
+        "ldr r4, [sp, #8]\n ldr r2, [sp, #24]\n ldr r5, [sp, #16]\n ldr r6, [sp, #20]\n"
+        "sub r3, r3, r2\n add r4, r4, r5, lsl #1\n sub r4, r4, r3, lsr #2\n str r4, [sp, #8]\n"
+        "subs r6, r6, #2\n str r6, [sp, #20]\n add r0, r0, #104\n bne 1b\n"
+        "add sp, sp, #40\n pop {r0, r7, r9}\n"
+        : "+r"(r0)
+        :
+        : HTVM_ALL_OTHERS);
+#else
+    for (uint32_t k = 0; k < channels; k++) {
+        const int8_t *const own = weights + 28 * (k - k % 4) + 4 * (k % 4 / 2);
+        for (uint32_t pixel = 0; pixel < pixels; pixel++) {
+            int32_t sum = bias[k];
+            for (uint32_t step = 0; step < 14; step++) {
+                const uint32_t at = step < 12 ? step : step == 12 ? 25 : 21;
+                const uint32_t x = column[13 * pixel + at];
+                for (uint32_t half = 0; half < 2; half++) {
+                    const int8_t *const both = own + 8 * step + 2 * half;
+                    const int32_t weight = k % 2 == 0 ? both[0] : both[1] + (both[0] < 0 ? 1 : 0);
+                    sum = htvm_mac((int16_t)(uint16_t)(x >> (16 * half)), weight, sum);
+                }
+            }
+            out[pixel * apart + k] = htvm_scaled(sum, multiplier[k], shift[k], zero);
         }
     }
 #endif

@@ -24,6 +24,7 @@ class WeightWords:
         width: elements of a word.
         whole: whether the run has all of a filter's elements, then zeros up to whole words; there
             is no axis fy.
+        places: where the run has its elements, zeros between them; empty: side by side.
         lifted: whether 128 is added to all of them, which are then unsigned bytes.
         first: whether the weights come as (K, C, fy, fx).
         paired: whether a word has two elements of two channels, as 256 times the second's plus the
@@ -36,6 +37,7 @@ class WeightWords:
     channels: int
     width: int = 4
     whole: bool = False
+    places: tuple[int, ...] = ()
     lifted: bool = False
     first: bool = False
     paired: bool = False
@@ -58,6 +60,10 @@ class WeightWords:
         fy = 1 if self.whole or weight.ndim == 2 else weight.shape[0]
         k = weight.shape[-1]
         runs = weight.reshape(fy, -1, k)
+        if self.places:
+            spread = np.zeros((fy, max(self.places) + 1, k), runs.dtype)
+            spread[:, self.places] = runs
+            runs = spread
         filled = np.pad(runs, ((0, 0), (0, -runs.shape[1] % self.width), (0, 0)))
         split = filled.reshape(fy, -1, self.width, k // self.channels, self.channels)
         packed = np.asarray(split.transpose(3, 0, 1, 4, 2), order="C")

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from htvm.aot.calls import PRODUCTS, RESCALED, SCALED, START, SUMS
-from htvm.aot.intrinsics import Column, Products
+from htvm.aot.intrinsics import Products
 from htvm.aot.loops import factors_of, step_of
 from htvm.aot.native import native_conv
-from htvm.aot.rescale import ends_scaled
+from htvm.aot.rescale import LEAST, ends_scaled
 from htvm.aot.schedules.blocks import (
     Constants,
     Scheduled,
@@ -130,19 +130,26 @@ def _blocked(
         if pixels and not found.alike:
             packed = WeightWords(weights, 1, how.width)
             return _requantized(sch, sums, out, how, pixels, packed, what)
-        taps = math.prod(extent(sch, loop) for loop in loops_of(sch, sums)[-turns:])
-        pays = suited and _pays_in_pairs(column, extent(sch, x), extent(sch, k), taps)
-        if column.paired is not None and pays and not found.alike:
-            pixels, kt = column.paired
-            packed = WeightWords(weights, kt, how.width, whole=windows, paired=True)
+        pixels = _image_pixels(sch, sums, out) if column.image and suited else 0
+        if pixels and not found.alike and found.zero_point == LEAST:
+            packed = WeightWords(
+                weights, 4, how.width, whole=True, places=_IMAGE_PLACES, paired=True
+            )
             return _requantized(sch, sums, out, how, pixels, packed, what)
-        for pixels in _together(extent(sch, x), px):
-            together = column.together(pixels, extent(sch, k), alike=found.alike)
-            if together is not None:
-                packed = WeightWords(
-                    weights, together[0], how.width, whole=windows, last=together[1]
-                )
-                return _requantized(sch, sums, out, how, pixels, packed, what)
+        taps = math.prod(extent(sch, loop) for loop in loops_of(sch, sums)[-turns:])
+        way = column.together(
+            extent(sch, x), extent(sch, k), taps, alike=found.alike, suited=suited
+        )
+        if way is not None:
+            packed = WeightWords(
+                weights,
+                way.channels,
+                how.width,
+                whole=windows,
+                paired=way.paired,
+                last=0 if extent(sch, k) % way.channels == 0 else way.last,
+            )
+            return _requantized(sch, sums, out, how, way.pixels, packed, what)
     packing: WeightWords | None = None
     if windows and weights is not None:
         packing = WeightWords(weights, kt, how.width, whole=True)
@@ -204,39 +211,24 @@ def _row_pixels(number: int) -> int:
     return best if best and 8 * computed(best)[0] <= 9 * number else 0
 
 
-_THREE_PIXELS = 0.96
-"""Cycles of a pixel in blocks of three, relative to those in blocks of two."""
+_IMAGE_PLACES = (*range(8), 24, *range(8, 16), 26, *range(16, 24), 27)
+"""Of a filter's elements in words that are multiplied with those of `Column.image`."""
 
 
-def _together(number: int, block: int) -> tuple[int, ...]:
-    """Return how many pixels one call might compute and requantize, the best first.
+def _image_pixels(sch: s_tir.Schedule, conv: Any, out: Any) -> int:
+    """Return how many pixels of an image one call multiplies: an even part of a row.
 
-    Args:
-        number: pixels of a row.
-        block: pixels of a block whose sums are requantized by themselves.
+    0 unless filters are of 3x3 with three colours, at stride 2, for fours of channels.
     """
-    threes = _THREE_PIXELS * 3 * -(-number // 3)
-    return (3, block) if block == 2 and 3 <= number and threes < 2 * -(-number // 2) else (block,)
-
-
-def _pays_in_pairs(column: Column, pixels: int, channels: int, taps: int) -> bool:
-    """Return whether `Column.paired` takes the fewest instructions, and so cycles, for a row.
-
-    Args:
-        column: how the row's operands are copied.
-        pixels: of a row.
-        channels: of the output.
-        taps: products of a sum.
-    """
-    if column.paired is None or pixels < column.paired[0] or channels % column.paired[1]:
-        return False
-
-    def instructions(block: int, product: float, end: float) -> float:
-        """Of a row: counted for each block, each product and the end of each sum."""
-        return -(-pixels // block) * (75 + block * channels * (product * taps + end))
-
-    others = min(instructions(2, 1, 10.1), instructions(3, 22 / 24, 10.1))
-    return instructions(column.paired[0], 14 / 16, 10.9) < others
+    *outer, x, k = loops_of(sch, out)
+    block = sch.get(conv)
+    loads = factors_of(block.body)
+    if loads is None or not outer or extent(sch, k) % 4:
+        return 0
+    steps = [step_of(loads[0].indices[2], block.iter_vars[at].var) for at in (2, -2)]
+    if steps != [2, 1] or [extent(sch, loop) for loop in loops_of(sch, conv)[-3:]] != [3, 3, 3]:
+        return 0
+    return max((number for number in range(4, 33, 2) if extent(sch, x) % number == 0), default=0)
 
 
 def _requantized(

@@ -13,9 +13,8 @@ from byoc_dory.soc.registry import resolve
 from htvm.aot.fixed_point import SCALE
 from htvm.aot.intrinsics import HALFWORDS, KERNELS, Column
 from htvm.aot.rescale import Rescaling
-from htvm.aot.schedules import products
 from htvm.aot.schedules.packing import WeightTaps, WeightWords, suit_pairs
-from htvm.aot.schedules.products import _row_pixels, _together
+from htvm.aot.schedules.products import _IMAGE_PLACES, _row_pixels
 from htvm.firmware.user_compiler import user_compiler
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import dense_of
@@ -48,11 +47,24 @@ def check_on_the_core(case, call, tmp_path, compiler, core=CORE):
     np.testing.assert_array_equal(made, case.expected.reshape(made.shape))
 
 
+def only(monkeypatch, pixels, *, paired=False):
+    """Let no other call multiply columns of several pixels."""
+    together = Column.together
+
+    def chosen(column, number, *rest, **options):
+        wanted = (pixels, paired) if number > 1 else (1, False)
+        ways = tuple(way for way in column.scaled if (way.pixels, way.paired) == wanted)
+        return together(replace(column, scaled=ways), number, *rest, **options)
+
+    monkeypatch.setattr(Column, "together", chosen)
+
+
 @pytest.mark.rotating(3)
 @pytest.mark.parametrize(("c", "words"), [(4, 1), (8, 2), (12, 3), (16, 4), (20, 5), (28, 7)])
 @pytest.mark.parametrize("k", [2, 4, 6, 8, 10])
-def test_channels_in_threes_and_the_last_in_twos(c, words, k, tmp_path, compiler):
+def test_channels_in_threes_and_the_last_in_twos(c, words, k, tmp_path, compiler, monkeypatch):
     """Columns of any number of words; an odd number of pixels."""
+    only(monkeypatch, 2)
     case = conv_case(7, 1, c, k, (1, 1), (1, 1), NO_PADDING, "tflite", least=-128)
     source = native.source_of(native.compiled(case.module, "net", "dsp"))
     assert f"(uint32_t){words}, (uint32_t){k}, (uint32_t){k}, " in source
@@ -73,7 +85,8 @@ def test_channels_in_threes_and_the_last_in_twos(c, words, k, tmp_path, compiler
     ],
 )
 @pytest.mark.parametrize("k", [2, 4, 10])
-def test_three_pixels(shape, c, filters, k, tmp_path, compiler):
+def test_three_pixels(shape, c, filters, k, tmp_path, compiler, monkeypatch):
+    only(monkeypatch, 3)
     case = conv_case(*shape, c, k, filters, (1, 1), NO_PADDING, "tflite", least=-128)
     check_on_the_core(case, "htvm_scaled_three", tmp_path, compiler)
     check_natively(case, tmp_path, compiler)
@@ -93,7 +106,7 @@ def test_three_pixels(shape, c, filters, k, tmp_path, compiler):
 @pytest.mark.parametrize("k", [4, 12])
 @pytest.mark.parametrize("zero", [-128, 5])
 def test_words_of_two_channels(shape, c, filters, k, zero, tmp_path, compiler, monkeypatch):
-    monkeypatch.setattr(products, "_pays_in_pairs", lambda column, *_: column.paired is not None)
+    only(monkeypatch, 2, paired=True)
     case = conv_case(*shape, c, k, filters, (1, 1), NO_PADDING, "tflite", zero=zero, least=-127)
     check_on_the_core(case, "htvm_scaled_two_paired", tmp_path, compiler)
     check_natively(case, tmp_path, compiler)
@@ -146,22 +159,77 @@ def test_packed_weights_of_two_channels():
 
 
 @pytest.mark.parametrize(
-    ("pixels", "channels", "taps", "pays"),
+    ("pixels", "channels", "taps", "suited", "chosen"),
     [
-        (36, 128, 128, True),
-        (576, 32, 32, True),
-        (576, 32, 16, False),
-        (48, 8, 27, False),
-        (3, 64, 64, False),  # in threes none is computed twice
-        (9, 256, 128, False),
-        (36, 126, 128, False),
+        (36, 128, 128, True, (2, 4)),
+        (576, 32, 16, True, (2, 4)),
+        (9, 256, 128, True, (2, 4)),
+        (3, 64, 64, True, (3, 2)),  # none is computed twice
+        (36, 126, 128, True, (3, 2)),
+        (36, 128, 128, False, (3, 2)),
+        (4, 128, 128, False, (2, 3)),
+        (16, 128, 128, False, (2, 3)),
+        (2, 126, 128, True, (2, 3)),
+        (1, 128, 128, True, (1, 4)),
     ],
 )
-def test_where_words_of_two_channels_pay(pixels, channels, taps, pays):
+def test_which_call_requantizes(pixels, channels, taps, suited, chosen):
     column = HALFWORDS.column
-    assert column is not None and products._pays_in_pairs(column, pixels, channels, taps) is pays
-    other = replace(column, paired=None)
-    assert not products._pays_in_pairs(other, pixels, channels, taps)
+    assert column is not None
+    way = column.together(pixels, channels, taps, alike=False, suited=suited)
+    assert way is not None and (way.pixels, way.channels) == chosen
+
+
+def test_which_call_requantizes_other_numbers():
+    column = HALFWORDS.column
+    assert column is not None
+    assert column.together(1, 6, 64, alike=False, suited=True) is None
+    assert column.together(1, 8, 64, alike=True, suited=True) is not None
+    assert column.together(2, 8, 64, alike=True, suited=True) is None
+
+
+def image_case(y, x, k, zero=-128, least=-127):
+    """An image of three colours, whose output has y times x pixels."""
+    shape = (2 * y + 1, 2 * x + 1)
+    return conv_case(*shape, 3, k, (3, 3), (2, 2), NO_PADDING, "tflite", zero=zero, least=least)
+
+
+@pytest.mark.parametrize(("y", "x", "k"), [(2, 4, 4), (3, 6, 8), (1, 48, 12)])
+def test_images(y, x, k, tmp_path, compiler):
+    """A row at once, and two halves of one."""
+    check_on_the_core(image_case(y, x, k), "htvm_scaled_image", tmp_path, compiler)
+    check_natively(image_case(y, x, k), tmp_path, compiler)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        image_case(2, 5, 4),  # an odd number of pixels
+        image_case(2, 2, 4),
+        image_case(2, 4, 6),
+        image_case(2, 4, 4, zero=-127),
+        image_case(2, 4, 4, least=-128),
+        conv_case(6, 6, 3, 4, (3, 3), (1, 1), NO_PADDING, "tflite", zero=-128, least=-127),
+        conv_case(9, 9, 3, 4, (3, 2), (2, 2), NO_PADDING, "tflite", zero=-128, least=-127),
+        conv_case(9, 9, 1, 4, (3, 3), (2, 2), NO_PADDING, "tflite", zero=-128, least=-127),
+    ],
+)
+def test_other_windows_are_copied(case):
+    assert "htvm_scaled_image" not in native.source_of(native.compiled(case.module, "net", "dsp"))
+
+
+def test_packed_weights_of_an_image():
+    """Eight of each row, then the last of the first two rows, and that of the third."""
+    weight = np.arange(27 * 4, dtype="int8").reshape(3, 3, 3, 4)
+    packing = WeightWords(1, 4, whole=True, places=_IMAGE_PLACES, paired=True)
+    steps = packing.apply(weight).reshape(14, 2, 4).copy().view("<i2")  # step, pair, halves
+    taps = [(8 * row + first, 8 * row + first + 2) for row in range(3) for first in (0, 1, 4, 5)]
+    filled = [weight.reshape(3, 9, 4)[row, :8] for row in range(3)]
+    elements = np.concatenate([*filled, weight.reshape(3, 9, 4)[:, 8]]).astype(int)
+    for step, pair, half in np.ndindex(14, 2, 2):
+        tap = [*taps, (24, 25), (None, 26)][step][half]
+        want = 0 if tap is None else elements[tap, 2 * pair : 2 * pair + 2] @ (1, 256)
+        assert steps[step, pair, half] == want
 
 
 @pytest.mark.rotating(3)
@@ -179,12 +247,6 @@ def test_rows_of_pixels_of_eight_elements(y, x, k, tmp_path, compiler):
 )
 def test_pixels_of_a_row(pixels, chosen):
     assert _row_pixels(pixels) == chosen
-
-
-@pytest.mark.parametrize(("pixels", "chosen"), [(2, 2), (3, 3), (4, 2), (5, 3), (7, 2), (16, 2)])
-def test_blocks_of_two_pixels_or_three(pixels, chosen):
-    assert _together(pixels, 2)[0] == chosen
-    assert _together(pixels, 1) == (1,)
 
 
 def test_an_odd_number_of_channels_is_left_to_two_pixels():
@@ -216,7 +278,9 @@ def test_one_factor_for_all_channels(c, zero, tmp_path, compiler):
     check_natively(case, tmp_path, compiler)
 
 
-@pytest.mark.parametrize("kind", ["products", "paired", "row", "three", "one pixel", "depthwise"])
+@pytest.mark.parametrize(
+    "kind", ["products", "paired", "image", "row", "three", "one pixel", "depthwise"]
+)
 def test_the_users_gcc(kind, tmp_path):
     """The same with GCC, which gives statements other registers than clang."""
     tool("arm-none-eabi-gcc")
@@ -229,6 +293,7 @@ def test_the_users_gcc(kind, tmp_path):
             conv_case(4, 4, 64, 8, (1, 1), (1, 1), NO_PADDING, "tflite", least=-127),
             "scaled_two_paired",
         ),
+        "image": (image_case(2, 6, 8), "scaled_image"),
         "row": (conv_case(4, 4, 8, 6, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_row"),
         "three": (conv_case(3, 3, 12, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_three"),
         "one pixel": (conv_case(1, 1, 36, 8, (1, 1), (1, 1), NO_PADDING, "tflite"), "scaled_one"),
@@ -359,10 +424,8 @@ def test_a_store_of_another_form_has_no_parts():
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 6, 7, 8])
 def test_packed_weights_of_channels_in_threes_and_twos(k):
     weight = np.arange(8 * k, dtype="int8").reshape(8, k)
-    column = Column("uint32", 2, (), scaled={2: (3, 2), 1: (4, 0)})
-    channels, last = column.together(2, k) or (0, 0)
-    packed = WeightWords(1, channels, last=last).apply(weight).reshape(-1)
-    threes = (k - {0: 0, 1: 4, 2: 2}[k % 3]) if last else k
+    packed = WeightWords(1, 3, last=2 if k % 3 else 0).apply(weight).reshape(-1)
+    threes = k - {0: 0, 1: 4, 2: 2}[k % 3]
     begin, at = 0, 0
     while begin < k:
         block = 3 if begin < threes else 2
@@ -370,8 +433,6 @@ def test_packed_weights_of_channels_in_threes_and_twos(k):
             assert packed[at] == weight[4 * word + element, begin + own]
             at += 1
         begin += block
-    assert column.together(1, 6) is None and column.together(3, 6) is None
-    assert column.together(1, 8, alike=True) is None
 
 
 def test_packed_weights_of_a_channel():
