@@ -156,6 +156,7 @@ class _Geometry:
         names: of its parameters.
         outputs: how many of them, the last, it writes.
         over: parameters over which its output may be written.
+        grows: whether what is computed from its output next is larger.
         small: for each parameter that is constant, which rows of the table its values are too
             small for, and whether they `suit_pairs` where the core multiplies such words.
     """
@@ -165,6 +166,7 @@ class _Geometry:
     names: tuple[str, ...]
     outputs: int
     over: tuple[int, ...]
+    grows: bool
     small: tuple[tuple[int, frozenset[int], bool], ...]
 
     @classmethod
@@ -175,6 +177,7 @@ class _Geometry:
         names: Sequence[str],
         outputs: int,
         over: tuple[int, ...],
+        grows: bool,
         constants: Constants,
         core: CoreKernels,
     ) -> _Geometry:
@@ -189,16 +192,32 @@ class _Geometry:
             for at, values in sorted(constants.items())
         )
         key = tvm_ffi.StructuralKey(tirx.PrimFunc(func.params, func.body, func.ret_type))
-        return cls(key, operators, tuple(names), outputs, over, small)
+        return cls(key, operators, tuple(names), outputs, over, grows, small)
 
 
 def _largest_tensor(main: Any) -> int:
     """Return the bytes of the largest tensor between operators."""
     found = [*main.params, *(b.var for block in main.body.blocks for b in block.bindings)]
-    types = [ty for var in found for ty in getattr(var.ty, "fields", [var.ty])]
-    tensors = [ty for ty in types if isinstance(ty, relax.TensorType)]
+    return max(map(_largest_of, found), default=0)
+
+
+def _largest_of(var: Any) -> int:
+    """Return the bytes of the largest tensor that a variable stands for."""
+    tensors = [ty for ty in getattr(var.ty, "fields", [var.ty]) if isinstance(ty, relax.TensorType)]
     sizes = (prod(map(int, ty.shape)) * np.dtype(str(ty.dtype.dtype)).itemsize for ty in tensors)
     return max(sizes, default=0)
+
+
+def _growing(main: Any) -> set[Var]:
+    """Return the variables from which a larger tensor is computed."""
+    bindings = [binding for block in main.body.blocks for binding in block.bindings]
+    return {
+        arg
+        for binding in bindings
+        if isinstance(binding.value, relax.Call) and len(binding.value.args) > 1
+        for arg in binding.value.args[1]
+        if isinstance(arg, relax.Var) and _largest_of(arg) < _largest_of(binding.var)
+    }
 
 
 class _Compiler:
@@ -224,6 +243,8 @@ class _Compiler:
         self.cores = cores if kernels == "scheduled" else None
         self.core = core
         self.largest = _largest_tensor(fused.module["main"])
+        bands = any(row.band for row in core.depthwise)
+        self.growing = _growing(fused.module["main"]) if bands else set()
         self.apart = apart
         self.constants = _constants(fused.module)
         self.pool = pool
@@ -339,9 +360,14 @@ class _Compiler:
         names = distinct([*roles, *["out"] * outputs])
         over = self._over(args) if outputs == 1 else ()
         constants = self.constants.get(callee.name_hint, {})
-        geometry = _Geometry.of(func, group.operators, names, outputs, over, constants, self.core)
+        grows = "depthwise" in group.operators and var in self.growing
+        geometry = _Geometry.of(
+            func, group.operators, names, outputs, over, grows, constants, self.core
+        )
         if geometry not in self.scheduled:
-            self.scheduled[geometry] = self._schedule(func, group, constants, backward=self.overlay)
+            self.scheduled[geometry] = self._schedule(
+                func, group, constants, backward=self.overlay, grows=grows
+            )
         scheduled = self.scheduled[geometry]
         inputs = []
         for at, (arg, role) in enumerate(zip(args, roles, strict=True)):
@@ -372,7 +398,7 @@ class _Compiler:
         kernel = self._compile(scheduled, func, symbol, group, names, outputs, geometry.over)
         if not self.overlay or group.operators != ("pad",):
             return kernel
-        forward = self._schedule(func, group, {}, backward=False)
+        forward = self._schedule(func, group, {}, backward=False, grows=geometry.grows)
         apart = self._compile(forward, func, symbol, group, names, outputs, ())
         return replace(kernel, apart=apart.definition) if kernel.overlays else apart
 
@@ -399,7 +425,13 @@ class _Compiler:
         )
 
     def _schedule(
-        self, func: PrimFunc, group: FusedGroup, constants: Constants, *, backward: bool
+        self,
+        func: PrimFunc,
+        group: FusedGroup,
+        constants: Constants,
+        *,
+        backward: bool,
+        grows: bool,
     ) -> Scheduled:
         if self.mode != "scheduled" or not has_blocks(func):
             return Scheduled(func, "not scheduled", plain=True)
@@ -411,6 +443,7 @@ class _Compiler:
             runs=self.overlay,
             backward=backward,
             room=self._room(func, constants),
+            grows=grows,
         )
         func = call_clip(scheduled.func) if self.core.header else scheduled.func
         return replace(scheduled, func=name_wide_operands(func))

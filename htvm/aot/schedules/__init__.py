@@ -30,6 +30,7 @@ def schedule(
     runs: bool = False,
     backward: bool = False,
     room: int | None = None,
+    grows: bool = True,
 ) -> Scheduled:
     """Schedule a fused PrimFunc.
 
@@ -43,6 +44,7 @@ def schedule(
             bytes of their input.
         room: bytes of the largest tensor, which a kernel's larger one and what it needs besides
             should not exceed, so that the arena does not grow; ``None``: any.
+        grows: whether what is computed from its output next is larger.
     """
     for operator in operators:
         special = None
@@ -51,7 +53,8 @@ def schedule(
             special = next(filter(None, ways), None)
         elif operator == "depthwise":
             taps = (
-                schedule_depthwise(func, constants, row, core.lanes, room) for row in core.depthwise
+                schedule_depthwise(func, constants, row, core.lanes, room, grows)
+                for row in core.depthwise
             )
             special = next(filter(None, taps), None)
         elif operator == "pad":

@@ -39,6 +39,7 @@ def schedule_depthwise(
     how: Depthwise,
     lanes: int,
     room: int | None = None,
+    grows: bool = True,
 ) -> Scheduled | None:
     """Schedule a depthwise convolution without padding; ``None`` for any other function.
 
@@ -48,6 +49,7 @@ def schedule_depthwise(
         how: the core computes it.
         lanes: elements that the core requantizes at once.
         room: bytes that its larger tensor and a workspace may take; ``None``: any.
+        grows: whether what is computed from its output next is larger.
     """
     sch = start(func)
     inline_all(sch)
@@ -55,7 +57,7 @@ def schedule_depthwise(
     if blocks is None:
         return None
     if how.band:
-        return _in_bands(sch, *blocks, func, constants, how, room)
+        return _in_bands(sch, *blocks, func, constants, how, room, grows)
     if how.scaled:
         return _requantized(sch, *blocks, func, constants, how)
     if how.window is not None:
@@ -239,6 +241,7 @@ def _in_bands(
     constants: Constants,
     how: Depthwise,
     room: int | None,
+    grows: bool,
 ) -> Scheduled | None:
     """Schedule some rows of all channels, which one call also requantizes.
 
@@ -253,7 +256,7 @@ def _in_bands(
     shape = [extent(sch, loop) for loop in (y, x, c)]
     if shape[-1] % how.band:
         return None
-    rows = _band_rows(shape, stride, how, bytes_of(func.params[0]), room)
+    rows = _band_rows(shape, stride, how, bytes_of(func.params[0]), room, grows)
     if rows is None:
         return None
     yb, yi = sch.split(y, [None, rows])
@@ -270,7 +273,12 @@ _PIXEL_CYCLES = 30
 
 
 def _band_rows(
-    shape: Sequence[int], stride: int, how: Depthwise, before: int, room: int | None
+    shape: Sequence[int],
+    stride: int,
+    how: Depthwise,
+    before: int,
+    room: int | None,
+    grows: bool,
 ) -> int | None:
     """Return how many rows to compute at once; ``None`` if blocks of pixels are better.
 
@@ -282,6 +290,7 @@ def _band_rows(
         how: the core computes it.
         before: bytes of the input.
         room: bytes that there should be for tensors and pairs together; ``None``: any.
+        grows: whether what is computed from the output next is larger.
     """
     height, width, channels = shape
     twos, single = divmod(width, 2)
@@ -303,9 +312,10 @@ def _band_rows(
     best = min(several, key=lambda rows: (cycles(rows), rows), default=None)
     if best is None or cycles(best) >= _PIXEL_CYCLES * height * width * how.band:
         return None
-    if room is None or taken(best) + (height - best) * width * channels <= room:
+    if room is None or not grows or taken(best) + (height - best) * width * channels <= room:
         return best
-    # The output has to lie over the input: the fewer rows, the closer.
+    # The output has to lie over the input, and so far behind that what comes next lies over both:
+    # the fewer rows, the closer.
     return next(rows for rows in several if cycles(rows) <= 1.2 * cycles(best))
 
 

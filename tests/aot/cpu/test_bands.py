@@ -120,12 +120,13 @@ def test_a_band_over_its_input(rows, tmp_path, compiler, monkeypatch):
 
 def test_rows_of_a_band():
     rows = depthwise._band_rows
-    assert rows((6, 6, 128), 1, BAND, 8192, None) == 6
-    assert rows((12, 12, 64), 1, BAND, 12544, 38416) == 12
+    assert rows((6, 6, 128), 1, BAND, 8192, None, True) == 6
+    assert rows((12, 12, 64), 1, BAND, 12544, 38416, True) == 12
     # The output must lie over the input, and few rows behind it.
-    assert rows((48, 48, 8), 1, BAND, 20000, 38416) == 4
-    assert rows((25, 5, 64), 1, BAND, 12096, 12096) is None
-    assert rows((3, 3, 256), 1, BAND, 6400, None) is None
+    assert rows((48, 48, 8), 1, BAND, 20000, 38416, True) == 4
+    assert rows((48, 48, 8), 1, BAND, 20000, 38416, False) == 16
+    assert rows((25, 5, 64), 1, BAND, 12096, 12096, True) is None
+    assert rows((3, 3, 256), 1, BAND, 6400, None, True) is None
 
 
 def test_the_words_of_a_band():
