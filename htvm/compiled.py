@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from byoc_dory.soc.regions import RegionCheck
     from byoc_dory.state import StatePlan
     from htvm.aot.assembler import Assembly
+    from htvm.aot.chains import Whole
     from htvm.aot.constants import ConstantPool
     from htvm.aot.cpu import CpuCode, CpuKernel
     from htvm.aot.program import Program
@@ -53,7 +54,7 @@ STAGE_COUNT = 8
 
 _KEPT = ("regions", "dispatch", "weights", "state", "cpu_kernels", "program", "by_rows")
 """The values that the cache keeps together; the first one leads to the second in its own stage."""
-_OF_CPU = ("_cpu", "_plain", "_whole", "_assembly", "_pool")
+_OF_CPU = ("_cpu", "_plain", "_maps", "_assembly", "_pool")
 _MODULES = ("_placed", "_region_checks", "partition", "_generated", *_OF_CPU)
 """Values that lead to these, with the weights as constants of TVM."""
 
@@ -290,6 +291,8 @@ class Compiled:
                 kernels=self.options.cpu_kernels,
                 cores=cores_of(target, budget),
                 pool=self._pool,
+                on_demand=not target.accelerators
+                and (self.options.memory is not None or self.options.input == "streamed"),
                 **self._cpu_options,
             )
 
@@ -313,7 +316,7 @@ class Compiled:
         """C sources, memory plan, entry function."""
         planned = self._planned
         with self._progress.stage("assembling", (7, STAGE_COUNT)):
-            return self._whole if planned is None else planned[1]
+            return self._maps.program if planned is None else planned[1]
 
     @cached_property
     def by_rows(self) -> str:
@@ -325,19 +328,20 @@ class Compiled:
             return ""
         count = sum(len(kernel.layers) for kernel in chains)
         words = f"{len(chains)} chains" if len(chains) > 1 else "a chain"
-        return f"{count} operators in {words}, else the arena takes {self._whole.plan.peak:,} B"
+        least = f"else the arena takes at least {self._maps.least:,} B"
+        return f"{count} operators in {words}, {least}"
 
     @cached_property
-    def _whole(self) -> Program:
+    def _maps(self) -> Whole:
         """The program without chains."""
-        from htvm.aot.program import assemble
+        from htvm.aot.chains import Whole
 
-        return assemble(self._plain)
+        return Whole(self._plain, self._cpu.made)
 
     @property
     def _assembly(self) -> Assembly:
         """What the program is assembled from."""
-        return self._plain if self._planned is None else self._planned[0]
+        return self._maps.assembly if self._planned is None else self._planned[0]
 
     @cached_property
     def _planned(self) -> tuple[Assembly, Program] | None:
@@ -348,7 +352,7 @@ class Compiled:
         memory, streamed = self.options.memory, self.options.input == "streamed"
         if memory is None and not self.target.accelerators:
             # What a board is too small for, layer after layer, may fit by rows.
-            memory = room_for_arena(self._whole, self.target.soc, streamed=streamed)
+            memory = room_for_arena(self._maps.program, self.target.soc, streamed=streamed)
             if memory is not None:
                 try:
                     return self._by_rows(memory)
@@ -359,7 +363,7 @@ class Compiled:
 
     @cached_property
     def _plain(self) -> Assembly:
-        """What the program is assembled from without chains."""
+        """What the program is assembled from without chains; kernels may be sketches."""
         from htvm.aot.assembler import Assembly
         from htvm.aot.steps import Provenance
 
@@ -448,7 +452,7 @@ class Compiled:
         )
         with self._progress.stage("planning chains of rows", (7, STAGE_COUNT)):
             graph = self.retargeted.model.graph
-            return by_rows(graph, self._plain, self._whole, memory, compiler, streamed=streamed)
+            return by_rows(graph, self._maps, memory, compiler, streamed=streamed)
 
     @cached_property
     def _symbols(self) -> Symbols:

@@ -8,7 +8,7 @@ code generator (`htvm.aot.codegen_c`).  A reshape is not a kernel but an alias.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -37,6 +37,7 @@ from htvm.aot.literals import shape_text
 from htvm.aot.loops import bytes_of, macs_of
 from htvm.aot.lower import SMALL_STACK_BYTES, STACK_BYTES, lower, serial
 from htvm.aot.native import SUMS
+from htvm.aot.overlay import Overlay
 from htvm.aot.parallel import Cores, share
 from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Constants, Scheduled, has_blocks, schedule
@@ -68,6 +69,8 @@ class CpuCode:
         calls: the same ``main`` as calls and aliases of named tensors.
         results: for each output of the model, the name of its tensor.
         constants: arrays that the calls pass, by name.
+        made: returns a call with its constants and its kernel; `kernels` are sketches, and calls
+            pass tensors only.  ``None``: kernels are made, and calls complete.
     """
 
     module: IRModule
@@ -75,6 +78,7 @@ class CpuCode:
     calls: tuple[ModelCall | Alias, ...]
     results: tuple[str, ...]
     constants: Mapping[str, Constant]
+    made: Callable[[ModelCall], tuple[ModelCall, CpuKernel]] | None = None
 
 
 def compile_cpu(
@@ -90,6 +94,7 @@ def compile_cpu(
     exact: bool = True,
     pool: ConstantPool | None = None,
     apart: bool = False,
+    on_demand: bool = False,
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
 
@@ -114,6 +119,9 @@ def compile_cpu(
         pool: constants that there are already; new ones are added.
         apart: whether results run apart from each other, so that what a kernel needs besides its
             tensors has no room beside larger ones of others.
+        on_demand: whether each kernel is made only when it is asked for (`CpuCode.made`).  Until
+            then it is a sketch without code, which needs nothing besides its tensors and may write
+            its output over any input: that takes at most the bytes of the kernel.
 
     Raises:
         IntegerFormError: ``main`` is not a single dataflow block.
@@ -140,7 +148,10 @@ def compile_cpu(
     symbols = Symbols(prefix) if symbols is None else symbols
     pool = ConstantPool() if pool is None else pool
     overlay = scarce and cores is None
-    return _Compiler(fused, symbols, kernels, cores, core, overlay, exact, pool, apart).run()
+    compiler = _Compiler(
+        fused, symbols, kernels, cores, core, overlay, exact, pool, apart, on_demand
+    )
+    return compiler.run()
 
 
 _MOST_CHARACTERS = 1 << 20
@@ -195,6 +206,38 @@ class _Geometry:
         return cls(key, operators, tuple(names), outputs, over, grows, small)
 
 
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A call in ``main``, from which its kernel is made.
+
+    Attributes:
+        func: the PrimFunc.
+        group: its content.
+        args: what it is passed.
+        roles: names of the parameters for these.
+        outputs: how many tensors it writes.
+        over: arguments over which the output may be written.
+        grows: whether what is computed from its output next is larger.
+        constants: values of those that are constants.
+        inputs: names of the arguments; ``None`` where they are not known before the schedule.
+    """
+
+    func: PrimFunc
+    group: FusedGroup
+    args: Sequence[Any]
+    roles: Sequence[str]
+    outputs: int
+    over: tuple[int, ...]
+    grows: bool
+    constants: Constants
+    inputs: Sequence[str | None] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """C names of the parameters."""
+        return distinct([*self.roles, *["out"] * self.outputs])
+
+
 def _largest_tensor(main: Any) -> int:
     """Return the bytes of the largest tensor between operators."""
     found = [*main.params, *(b.var for block in main.body.blocks for b in block.bindings)]
@@ -234,6 +277,7 @@ class _Compiler:
         exact: bool,
         pool: ConstantPool,
         apart: bool,
+        on_demand: bool,
     ) -> None:
         self.fused = fused
         self.exact = exact
@@ -246,6 +290,8 @@ class _Compiler:
         bands = any(row.band for row in core.depthwise)
         self.growing = _growing(fused.module["main"]) if bands else set()
         self.apart = apart
+        self.on_demand = on_demand
+        self.parts: dict[str, _Part] = {}  # by the tensor that a call makes
         self.constants = _constants(fused.module)
         self.pool = pool
         self.kernels: dict[str, CpuKernel] = {}
@@ -273,6 +319,7 @@ class _Compiler:
             tuple(self.calls),
             results,
             self.pool.constants,
+            self.made if self.on_demand else None,
         )
 
     # --- main --------------------------------------------------------------------------------
@@ -320,7 +367,10 @@ class _Compiler:
 
     def _constant(self, wish: str, value: Any, comment: str) -> str:
         """Enter an array; return the name that calls use for it."""
-        return self.pool.add(self.fresh(wish), self.symbols.constant(wish), value, comment)
+        name = self.fresh(wish)
+        while name in self.pool.constants:  # entered by others meanwhile
+            name = self.fresh(wish)
+        return self.pool.add(name, self.symbols.constant(wish), value, comment)
 
     def _value(self, var: Var, wish: str) -> Value:
         (value,) = self._values(var, wish)
@@ -355,50 +405,105 @@ class _Compiler:
         callee, args = call.args[0], list(call.args[1])
         base = _base_name(group)
         func = self.fused.module[callee]
-        roles = self._roles(group, args)
         outputs = len(var.ty.fields) if isinstance(var.ty, relax.TupleType) else 1
-        names = distinct([*roles, *["out"] * outputs])
         over = self._over(args) if outputs == 1 else ()
         constants = self.constants.get(callee.name_hint, {})
         grows = "depthwise" in group.operators and var in self.growing
-        geometry = _Geometry.of(
-            func, group.operators, names, outputs, over, grows, constants, self.core
-        )
-        if geometry not in self.scheduled:
-            self.scheduled[geometry] = self._schedule(
-                func, group, constants, backward=self.overlay, grows=grows
-            )
-        scheduled = self.scheduled[geometry]
-        inputs = []
-        for at, (arg, role) in enumerate(zip(args, roles, strict=True)):
-            if isinstance(arg, GenericConst):
-                where = f"{role} of {', '.join(group.layers)}"
-                value = arg.value.numpy()
-                if scheduled.packing is not None and at == scheduled.packing.parameter:
-                    value = scheduled.packing.apply(value)
-                inputs.append(self._constant(f"{base}_{role}", value, where))
-            else:
-                inputs.append(self._tensor(arg))
+        part = _Part(func, group, args, self._roles(group, args), outputs, over, grows, constants)
+        geometry = None if self.on_demand else self._geometry(part)
+        inputs = self._inputs(part, None if geometry is None else self.scheduled[geometry])
         wish = f"{base}ded" if base.endswith("_pad") else group.layers[-1]
         values = self._values(var, wish)
         if callee.name_hint not in self.kernels:
             symbol = self.symbols.function(base)
-            if geometry not in self.compiled:
-                self.compiled[geometry] = self._compiled(func, symbol, group, geometry)
-            self.kernels[callee.name_hint] = self.compiled[geometry].of_layers(symbol, group.layers)
+            self.kernels[callee.name_hint] = (
+                self._sketch(part, symbol)
+                if geometry is None
+                else self._compiled(part, geometry, symbol)
+            )
         symbol = self.kernels[callee.name_hint].symbol
         macs = macs_of(func) if group.macs is None else group.macs
-        self.calls.append(ModelCall(symbol, tuple(inputs), values, macs))
+        if geometry is None:
+            self.parts[values[0].name] = replace(part, inputs=inputs)
+            inputs = [self._tensor(args[at]) for at in _tensors(args)]
+        names = tuple(name for name in inputs if name is not None)
+        self.calls.append(ModelCall(symbol, names, values, macs))
 
-    def _compiled(
-        self, func: PrimFunc, symbol: str, group: FusedGroup, geometry: _Geometry
-    ) -> CpuKernel:
-        names, outputs = list(geometry.names), geometry.outputs
+    def made(self, call: ModelCall) -> tuple[ModelCall, CpuKernel]:
+        """Return a call of a sketch with all that it passes, and the kernel."""
+        part = self.parts[call.outputs[0].name]
+        geometry = self._geometry(part)
+        inputs = self._inputs(part, self.scheduled[geometry])
+        names = tuple(name for name in inputs if name is not None)
+        return replace(call, inputs=names), self._compiled(part, geometry, call.target)
+
+    def _inputs(self, part: _Part, scheduled: Scheduled | None) -> list[str | None]:
+        """Enter constants, and return the names of what is passed.
+
+        Without a schedule, those of weights are ``None``: a schedule may pack them.
+        """
+        packing = None if scheduled is None else scheduled.packing
+        found: list[str | None] = list(part.inputs or [None] * len(part.args))
+        for at, (arg, role) in enumerate(zip(part.args, part.roles, strict=True)):
+            packed = packing is not None and at == packing.parameter
+            if found[at] is not None and not packed:
+                continue
+            if not isinstance(arg, GenericConst):
+                found[at] = self._tensor(arg)
+            elif scheduled is not None or not role.startswith(_WEIGHT):
+                value = arg.value.numpy()
+                value = packing.apply(value) if packing is not None and packed else value
+                where = f"{role} of {', '.join(part.group.layers)}"
+                found[at] = self._constant(f"{_base_name(part.group)}_{role}", value, where)
+        return found
+
+    def _geometry(self, part: _Part) -> _Geometry:
+        """Return what a call's kernel depends on, which is scheduled then."""
+        names = part.names
+        geometry = _Geometry.of(
+            part.func, part.group.operators, names, part.outputs, part.over, part.grows,
+            part.constants, self.core,
+        )  # fmt: skip
+        if geometry not in self.scheduled:
+            self.scheduled[geometry] = self._schedule(
+                part.func, part.group, part.constants, backward=self.overlay, grows=part.grows
+            )
+        return geometry
+
+    def _sketch(self, part: _Part, symbol: str) -> CpuKernel:
+        """Return a kernel without code, of tensors only."""
+        tensors = _tensors(part.args)
+        places = [*tensors, *range(len(part.args), len(part.args) + part.outputs)]
+        parameters = [
+            (part.names[at], str(buffer.ty.dtype), tuple(map(int, buffer.ty.shape)))
+            for at, buffer in ((at, part.func.params[at]) for at in places)
+        ]
+        return CpuKernel(
+            symbol,
+            "",
+            f"void {symbol}({', '.join(f'void *{name}' for name, *_ in parameters)})",
+            tuple(parameters),
+            part.outputs,
+            (),
+            part.group.layers,
+            part.group.operators,
+            "",
+            overlays=tuple(Overlay(tensors.index(at), 0, 0) for at in part.over),
+        )
+
+    def _compiled(self, part: _Part, geometry: _Geometry, symbol: str) -> CpuKernel:
+        """Return the kernel of a call, which has the code of all of its geometry."""
+        if geometry not in self.compiled:
+            self.compiled[geometry] = self._first_of(part, geometry, symbol)
+        return self.compiled[geometry].of_layers(symbol, part.group.layers)
+
+    def _first_of(self, part: _Part, geometry: _Geometry, symbol: str) -> CpuKernel:
+        func, group, names, outputs = part.func, part.group, part.names, part.outputs
         scheduled = self.scheduled[geometry]
-        kernel = self._compile(scheduled, func, symbol, group, names, outputs, geometry.over)
+        kernel = self._compile(scheduled, func, symbol, group, names, outputs, part.over)
         if not self.overlay or group.operators != ("pad",):
             return kernel
-        forward = self._schedule(func, group, {}, backward=False, grows=geometry.grows)
+        forward = self._schedule(func, group, {}, backward=False, grows=part.grows)
         apart = self._compile(forward, func, symbol, group, names, outputs, ())
         return replace(kernel, apart=apart.definition) if kernel.overlays else apart
 
@@ -508,6 +613,15 @@ class _Compiler:
             scheduled.plain,
             lowered.overlays,
         )
+
+
+_WEIGHT = "weight"
+"""Begins the roles of constants that a schedule may pack."""
+
+
+def _tensors(args: Sequence[Any]) -> list[int]:
+    """Return which arguments are no constants."""
+    return [at for at, arg in enumerate(args) if not isinstance(arg, GenericConst)]
 
 
 def _constants(module: IRModule) -> dict[str, Constants]:

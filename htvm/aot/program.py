@@ -43,6 +43,7 @@ __all__ = [
     "Step",
     "Value",
     "assemble",
+    "buffers_of",
 ]
 
 
@@ -195,6 +196,15 @@ def assemble(given: Assembly) -> Program:
         overwritten=work.overwritten(),
         streamed=work.streamed(),
     )
+
+
+def buffers_of(given: Assembly) -> tuple[tuple[BufferUse, ...], int]:
+    """Return the buffers of a program's arena, and the number of its steps."""
+    work = Assembler(given)
+    kernels = {kernel.symbol: kernel for kernel in given.cpu_kernels}
+    _enter(work, given.calls, kernels, given.regions)
+    work.results()
+    return work.buffers(), len(work.steps)
 
 
 def _enter(

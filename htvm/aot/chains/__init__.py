@@ -8,6 +8,7 @@ reports treat it as any other kernel.
 
 * `network`: the operators and calls of a model as `Unit`s that read rows;
 * `chain`: `Chain` and `Strip`, the order in which rows are computed and the rows a strip needs;
+* `whole`: the program without chains, whose kernels are made when they are asked for;
 * `planning`: which units become chains, so that the arena stays within a limit;
 * `kernels`: the units' kernels for one row, generated like any others;
 * `emit`: a chain as C.
@@ -20,13 +21,14 @@ from typing import TYPE_CHECKING
 from htvm.aot.chains.emit import HEADER
 from htvm.aot.chains.kernels import RowCompiler
 from htvm.aot.chains.planning import by_rows
+from htvm.aot.chains.whole import Whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from htvm.aot.steps import CpuKernel
 
-__all__ = ["RowCompiler", "by_rows", "chains_in"]
+__all__ = ["RowCompiler", "Whole", "by_rows", "chains_in"]
 
 
 def chains_in(kernels: Sequence[CpuKernel]) -> list[CpuKernel]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import CapacityError, UnsupportedError
-from byoc_dory.memory.arena import ALIGNMENT, live_bytes
+from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.cores import ROW_COST
 from byoc_dory.work import Work
 from htvm.aot.chains.chain import Chain, chain_of
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from htvm.aot.assembler import Assembly
     from htvm.aot.chains.kernels import RowCompiler, RowKernels
     from htvm.aot.chains.network import Unit
+    from htvm.aot.chains.whole import Whole
     from htvm.aot.program import Program
     from patterns.reading.graph import Graph
 
@@ -53,8 +54,7 @@ _TRIES = 8
 
 def by_rows(
     graph: Graph,
-    given: Assembly,
-    whole: Program,
+    whole: Whole,
     memory: int | Literal["least"] | None,
     compiler: RowCompiler,
     *,
@@ -66,8 +66,7 @@ def by_rows(
 
     Args:
         graph: the operators.
-        given: the calls, each operator as a whole.
-        whole: the program of these calls.
+        whole: the program without chains.
         memory: bytes of the arena, or "least"; ``None``: as many as without chains.
         compiler: makes the kernels of rows.
         streamed: whether the only input comes row by row.
@@ -76,18 +75,24 @@ def by_rows(
         CapacityError: the arena of no such program is that small.
         UnsupportedError: there is not one input with rows, or an operator needs all of it.
     """
-    if not streamed and (memory is None or (memory != "least" and whole.plan.peak <= memory)):
-        return given, whole
-    network = network_of(graph, given)
+    if not streamed and (memory is None or (memory != "least" and _fits(whole, memory))):
+        return whole.assembly, whole.program
+    network = network_of(graph, whole.sketch)
     if streamed:
-        network = _with_streamed_input(network, given)
-        return _Planner(network, given, whole, compiler).plan(memory)
+        network = _with_streamed_input(network, whole.sketch)
+        return _Planner(network, whole, compiler).plan(memory)
     if network is None:
         if memory == "least":
-            return given, whole
+            return whole.assembly, whole.program
         assert memory is not None
-        raise _too_small(memory, whole.plan.peak, "its operators are computed as a whole")
-    return _Planner(network, given, whole, compiler).plan(memory)
+        why = "its operators are computed as a whole"
+        raise _too_small(memory, whole.program.plan.peak, why)
+    return _Planner(network, whole, compiler).plan(memory)
+
+
+def _fits(whole: Whole, memory: int) -> bool:
+    """Whether the arena is within a limit without chains; makes no kernels where it cannot be."""
+    return whole.least <= memory and whole.program.plan.peak <= memory
 
 
 def _with_streamed_input(network: Network | None, given: Assembly) -> Network:
@@ -157,12 +162,11 @@ class _Segment:
 
 
 class _Planner:
-    def __init__(
-        self, network: Network, given: Assembly, whole: Program, compiler: RowCompiler
-    ) -> None:
+    def __init__(self, network: Network, whole: Whole, compiler: RowCompiler) -> None:
         self.network = network
-        self.given = given
+        self.given = whole.sketch
         self.whole = whole
+        self.constants = frozenset(self.given.constants)
         self.compiler = compiler
         self.rows: dict[str, RowKernels] = {}  # by name of the unit
         self.reads = network.last[network.streamed] if network.streamed else -1
@@ -170,7 +174,7 @@ class _Planner:
 
     def plan(self, memory: int | Literal["least"] | None) -> tuple[Assembly, Program]:
         """Return what `by_rows` does."""
-        asked = self._least() if memory == "least" else memory or self.whole.plan.peak
+        asked = self._least() if memory == "least" else memory or self.whole.program.plan.peak
         if self._quickest(asked, asked) is None:
             least = self._least()
             if memory is not None:
@@ -196,8 +200,8 @@ class _Planner:
             if number == _TRIES - 2 and isinstance(memory, int):
                 low = self._least()  # within a limit above that, gaps are no reason to refuse
         best = min(found.values(), key=lambda each: each[1].plan.peak)
-        if best[1].plan.peak >= self.whole.plan.peak and not self.network.streamed:
-            best = self.given, self.whole
+        if not self.network.streamed and _fits(self.whole, best[1].plan.peak):
+            best = self.whole.assembly, self.whole.program
         peak = best[1].plan.peak
         if isinstance(memory, int) and peak > memory:
             raise self._refusal(memory, peak)
@@ -236,7 +240,19 @@ class _Planner:
                 del segments[at]
             else:
                 segments[at] = self._chained(chain)
-        return not unknown and self._compiled(cuts)
+        return not unknown and self._made(cuts) and self._compiled(cuts)
+
+    def _made(self, cuts: Sequence[_Segment]) -> bool:
+        """Return whether the kernels of units as a whole are there, and make them if not."""
+        wholes = [each for each in cuts if not each.by_rows]
+        calls = [call for each in wholes for call in self._calls(each.first)]
+        if self.whole.is_made(calls):
+            return True
+        for call in calls:
+            self.whole.made(call)
+        for segments in self.segments.values():
+            segments[:] = [each if each.by_rows else self._single(each.first) for each in segments]
+        return False
 
     def _compiled(self, cuts: Sequence[_Segment]) -> bool:
         """Return whether the kernels of these segments are there, and make them if they are not."""
@@ -325,18 +341,18 @@ class _Planner:
         calls = [call for call in self.given.calls if isinstance(call, ModelCall)]
         return {id(call): number for number, call in enumerate(calls)}
 
-    @cached_property
-    def _live(self) -> tuple[int, ...]:
-        return live_bytes(self.whole.buffers, len(self.whole.steps))
-
     def _single(self, number: int) -> _Segment:
-        """Return a unit as a whole."""
-        unit = self.network.units[number]
-        pads = self._pads(unit.calls)
-        steps = [self._steps[id(call)] for call in (*pads, *unit.calls)]
+        """Return a unit as a whole; as long as its kernels are sketches, with bytes at least."""
+        calls = self._calls(number)
+        pads = self._pads(self.network.units[number].calls)
         moved = sum(value.bytes for call in pads for value in call.outputs)
-        needed = max(self._live[step] for step in steps)
+        needed = max(self.whole.live[self._steps[id(call)]] for call in calls)
         return _Segment(number, number + 1, False, needed, ROW_COST.byte * moved)
+
+    def _calls(self, number: int) -> list[ModelCall]:
+        """Return the calls that compute a unit as a whole, its paddings first."""
+        unit = self.network.units[number]
+        return [*self._pads(unit.calls), *unit.calls]
 
     def _pads(self, calls: Sequence[ModelCall]) -> list[ModelCall]:
         pads = self.network.pads
@@ -432,10 +448,9 @@ class _Planner:
     def _assembly(self, cuts: Sequence[_Segment]) -> Assembly:
         """Return the program of these segments."""
         network, given = self.network, self.given
-        kernels = {kernel.symbol: kernel for kernel in given.cpu_kernels}
         aliases = [call for call in given.calls if isinstance(call, Alias)]
         calls: list[ModelCall | Alias] = []
-        there = set(network.inputs) | set(given.constants)
+        there = {*network.inputs, *self.constants}
         made: list[CpuKernel] = []
 
         def enter(call: ModelCall) -> None:
@@ -456,10 +471,10 @@ class _Planner:
                 made.append(kernel)
                 enter(self._call(segment.chain, kernel))
                 continue
-            unit = network.units[segment.first]
-            for call in (*self._pads(unit.calls), *unit.calls):
-                if call.outputs[0].name not in there:
-                    made.append(kernels[call.target])
+            for sketch in self._calls(segment.first):
+                if sketch.outputs[0].name not in there:
+                    call, kernel = self.whole.made(sketch)
+                    made.append(kernel)
                     enter(call)
         streamed = bool(network.streamed)
         return replace(
