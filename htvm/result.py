@@ -132,6 +132,9 @@ class RunResult(Shown):
             of the core gives for these instructions, from memory that waits as the board's file
             says (`byoc_dory.soc.board.Board.flash_reads`), or not at all; None if it gives none
             (Cortex-M7, M33, M55), or nothing was counted.
+        core_instructions: executed by each core, where two share the kernels; empty otherwise.  A
+            core that waits executes none, so ``instructions`` is what the longer one of both takes
+            of every part of a kernel.
         maps: the contents of L1 and of the arena in L2 over the steps; empty for a project that
             was opened again.
     """
@@ -146,6 +149,7 @@ class RunResult(Shown):
     timeline: tuple[Interval, ...] = ()
     instructions: int | None = None
     estimated_cycles: tuple[int, int] | None = None
+    core_instructions: tuple[int, ...] = ()
     maps: tuple[MemoryMap, ...] = ()
 
     def _rows(self) -> tuple[object, ...]:

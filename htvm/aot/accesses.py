@@ -16,9 +16,19 @@ import numpy as np
 import numpy.typing as npt
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, StringImm, TensorLoad, Var
-from tvm.tirx.stmt import AllocBuffer, Bind, BufferStore, DeclBuffer, For, IfThenElse, SeqStmt
+from tvm.ir import Call, PrimType, StringImm, TensorLoad, Var
+from tvm.tirx.stmt import (
+    AllocBuffer,
+    Bind,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    SeqStmt,
+)
 
+from htvm.aot.effects import call_of
 from htvm.aot.loops import statements_of
 
 if TYPE_CHECKING:
@@ -37,13 +47,14 @@ class Unknown(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """One load or store in the text of a kernel.
+    """One load or store in the text of a kernel, or all that a call does at one of its pointers.
 
     Attributes:
         buffer: the buffer accessed.
         index: index of the element.
         store: whether it is a store.
-        loops: variable and number of iterations of each loop around it, outermost first.
+        loops: variable and number of iterations of each loop around it, outermost first, then those
+            of the function if it is called (`htvm.aot.effects`).
         known: values of variables bound around it.
         guards: conditions under which it happens.
         path: numbers of its loops and of its own statement, as they follow each other in the text.
@@ -114,6 +125,20 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
 
         tvm_ffi.structural_walk(expr, ((TensorLoad, load), (Call, call)))
 
+    def called(stmt: Evaluate, context: _Context) -> None:
+        call = call_of(stmt)
+        if call is None or call.effects is None:
+            raise Unknown("a call of which nothing says what it reads and writes")
+        for store, pointers in ((False, call.effects.reads), (True, call.effects.writes)):
+            for place, steps in pointers.items():
+                first = call.pointers[place]
+                buffer, index, loops = named(_buffer(first.source)), _index(first), context.loops
+                for name, step in steps.items():
+                    turn = Var(name, PrimType("int32"))
+                    index, loops = index + turn * step, (*loops, (turn, call.effects.loops[name]))
+                around = (loops, context.known, context.guards, context.path)
+                found.append(Access(buffer, index, store, *around))
+
     def visit(stmt: Stmt, context: _Context) -> None:
         here = replace(context, path=(*context.path, next(numbers)))
         if isinstance(stmt, SeqStmt):
@@ -137,6 +162,8 @@ def accesses_of(stmt: Stmt, views: Mapping[Var, Var] | None = None) -> tuple[Acc
                 expression(part, here)
             around = (context.loops, context.known, context.guards, here.path)
             found.append(Access(named(stmt.buffer), _index(stmt), True, *around))
+        elif isinstance(stmt, Evaluate):
+            called(stmt, here)
         elif isinstance(stmt, AllocBuffer):
             inner.add(stmt.buffer)
         elif isinstance(stmt, DeclBuffer):

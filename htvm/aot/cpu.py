@@ -111,8 +111,8 @@ def compile_cpu(
             run them (`byoc_dory.soc.cores.Host.simd`); empty: without intrinsics.
         table: the known entries.
         scarce: whether memory is: then kernels may write their output over an input that nobody
-            reads again, where their loops allow it (`htvm.aot.overlay`), keep little on the stack,
-            and shifts are bytes; not together with ``cores``.
+            reads again, where their loops allow it (`htvm.aot.overlay`), and keep little on the
+            stack, both not together with ``cores``; and shifts are bytes.
         symbols: names that are in use in the program, those of the regions; new ones are added.
         exact: whether every compiler and library must give the same numbers: then kernels call no
             mathematical functions, and no int32 value may overflow.
@@ -147,9 +147,8 @@ def compile_cpu(
     )
     symbols = Symbols(prefix) if symbols is None else symbols
     pool = ConstantPool() if pool is None else pool
-    overlay = scarce and cores is None
     compiler = _Compiler(
-        fused, symbols, kernels, cores, core, overlay, exact, pool, apart, on_demand
+        fused, symbols, kernels, cores, core, scarce, exact, pool, apart, on_demand
     )
     return compiler.run()
 
@@ -273,7 +272,7 @@ class _Compiler:
         kernels: Kernels,
         cores: Cores | None,
         core: CoreKernels,
-        overlay: bool,
+        scarce: bool,
         exact: bool,
         pool: ConstantPool,
         apart: bool,
@@ -281,7 +280,8 @@ class _Compiler:
     ) -> None:
         self.fused = fused
         self.exact = exact
-        self.overlay = overlay and kernels == "scheduled"
+        self.scarce = scarce and kernels == "scheduled"
+        self.overlay = self.scarce and cores is None
         self.symbols = symbols
         self.mode = kernels
         self.cores = cores if kernels == "scheduled" else None
@@ -545,7 +545,7 @@ class _Compiler:
             group.operators,
             core=self.core,
             constants=constants,
-            runs=self.overlay,
+            runs=self.scarce,
             backward=backward,
             room=self._room(func, constants),
             grows=grows,
@@ -555,8 +555,8 @@ class _Compiler:
 
     def _room(self, func: PrimFunc, constants: Constants) -> int | None:
         """Return the bytes that a kernel's larger tensor and its workspaces may take."""
-        if not self.overlay:
-            return None  # memory is not scarce
+        if not self.scarce:
+            return None
         if not self.apart:
             return self.largest
         return max(bytes_of(buffer) for at, buffer in enumerate(func.params) if at not in constants)

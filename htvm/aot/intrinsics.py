@@ -4,7 +4,8 @@ A row (`Products`, `Depthwise`) names a function of ``runtime_c/simd``, or of an
 core, which is few instructions on a core that has them and plain C elsewhere, and says what it
 computes.  Schedules (`htvm.aot.schedules`) form the loops of a row and mark them with its name;
 after lowering to flat buffers they become calls (`htvm.aot.calls`).  Dividing kernels among cores
-(`htvm.aot.parallel`) comes after that.  A new core is an entry of `KERNELS`.
+(`htvm.aot.parallel`) comes after that, by what each function reads and writes
+(`htvm.aot.effects`).  A new core is an entry of `KERNELS`.
 """
 
 from __future__ import annotations

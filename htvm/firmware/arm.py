@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from byoc_dory.errors import L2OverflowError, TargetError
 from byoc_dory.soc.header import render
-from htvm.firmware.host import unconnected_models
+from htvm.firmware.host import driver_sources, unconnected_models
 from htvm.firmware.linked import Firmware, MemoryUse, link_firmware
 from htvm.firmware.paths import NO_DEVICES, driver_folders, runtime_c, simd_folders, soc_folder
 from htvm.firmware.toolchain import Compiler
@@ -91,6 +91,13 @@ def on_qemu(soc: Soc) -> Soc:
         TargetError: its host is no Cortex-M core, or QEMU has no machine with it.
     """
     core = core_of(soc, "qemu")
+    if soc.cluster is not None and soc.driver == NO_DEVICES:
+        raise TargetError(
+            f"QEMU's machine with {soc.host.name} has one core, {soc.title} has "
+            f"{soc.cluster.cores}",
+            where="platform 'qemu'",
+            hint="use platform='arm', or leave cores out",
+        )
     if core.qemu is None:
         raise TargetError(
             f"QEMU has no machine with the core {soc.host.name}",
@@ -121,7 +128,8 @@ def include_folders(soc: Soc) -> tuple[Path, ...]:
 
 
 def device_sources(soc: Soc, *, emulated: bool) -> tuple[Path, ...]:
-    """Return the C files in place of the drivers of the SoC's devices; often none.
+    """Return the C files in place of the drivers of the SoC's devices, often none, and of what
+    starts other cores.
 
     Args:
         soc: the SoC.
@@ -129,7 +137,7 @@ def device_sources(soc: Soc, *, emulated: bool) -> tuple[Path, ...]:
             their models.  Otherwise it is measured, and has what answers that there is no device.
     """
     if soc.driver == NO_DEVICES:
-        return ()
+        return driver_sources(soc)
     if emulated:
         return unconnected_models(soc)
     return tuple(sorted((soc_folder(soc) / "absent").glob("*.c")))
@@ -143,6 +151,7 @@ def linker_script(soc: Soc, size: int | None = None) -> str:
         size: bytes of each memory, if other than its own, to learn how much a firmware would need.
     """
     flash, ram = soc.memory(soc.code_memory), soc.memory("L2")
+    workers = soc.stacks - soc.host.stack  # of other cores, below that of the first
     text = (runtime_c() / "platform" / "arm" / "link.ld.in").read_text(encoding="utf-8")
     values = {
         "@FLASH@": f"{flash.base:#010x}",
@@ -150,6 +159,10 @@ def linker_script(soc: Soc, size: int | None = None) -> str:
         "@RAM@": f"{ram.base:#010x}",
         "@RAM_SIZE@": str(ram.size if size is None else size),
         "@STACK@": str(soc.host.stack),
+        "@STACKS@": str(soc.stacks),
+        # Where a second core begins, which no code calls.
+        "@OTHERS@\n": "EXTERN(htvm_hart_main)\n" if workers else "",
+        "@STACKS_LOW@": f"__stack_low - {workers}" if workers else "__stack_low",
     }
     for name, value in values.items():
         text = text.replace(name, value)
@@ -189,7 +202,7 @@ def build_firmware(
         out_dir,
         script_of=partial(linker_script, soc),
         limit=ENDLESS,
-        stack=soc.host.stack,
+        stack=soc.stacks,
         overflow=partial(overflow, soc),
     )
 

@@ -202,7 +202,7 @@ def _build_arm(
     variant = ("arm", compiler.name, *flags, str(kernel_flags), *models)
     files = _firmware_files(program, in_flash=not emulated)
     path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
-    firmware = Firmware.open(path, soc, soc.host.stack)
+    firmware = Firmware.open(path, soc, soc.stacks)
     sizes = linked_sizes(firmware, program, compiler.name)
     return Built("arm", program, soc, path, sizes, compiler, arm=firmware)
 

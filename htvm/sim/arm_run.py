@@ -41,6 +41,8 @@ class ArmRun:
         stack_used: largest use of the stack in bytes.
         executed: classes of these instructions; None if the machine does not tell.
         step_executed: the same of each step; empty if the machine does not tell.
+        core_instructions: executed by each of two cores meanwhile; empty with one core.  A wait
+            takes none, but counts as instructions of the program.
     """
 
     instructions: int
@@ -49,6 +51,7 @@ class ArmRun:
     stack_used: int
     executed: Executed | None = None
     step_executed: tuple[Executed, ...] = ()
+    core_instructions: tuple[int, ...] = ()
 
 
 class Reached(NamedTuple):

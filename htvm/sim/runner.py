@@ -52,6 +52,7 @@ class RawResult:
         estimated_cycles: the fewest and the most cycles that the manual of the core gives for these
             instructions; None without counts, or if it gives none.
         step_estimates: the same of every step, as ``step_instructions``.
+        core_instructions: executed by each core, if several are emulated.
     """
 
     outputs: tuple[Array, ...]
@@ -63,6 +64,7 @@ class RawResult:
     step_instructions: tuple[tuple[int, int] | None, ...] = ()
     estimated_cycles: tuple[int, int] | None = None
     step_estimates: tuple[tuple[int, int] | None, ...] = ()
+    core_instructions: tuple[int, ...] = ()
 
     @property
     def step_cycles(self) -> list[int]:
@@ -180,6 +182,7 @@ def _run_arm(built: Built, data: Sequence[bytes], result_sizes: Mapping[str, int
             None if cycles is None or span is None else estimate(next(known), cycles, flash)
             for span in (counted if executed is not None else ())
         ),
+        core_instructions=result.core_instructions,
     )
 
 
@@ -297,4 +300,5 @@ def outcome(raw: RawResult, steps: Sequence[Step], soc: Soc) -> RunResult:
         timeline=() if raw.cycles is None else timeline.intervals(),
         instructions=raw.instructions,
         estimated_cycles=raw.estimated_cycles,
+        core_instructions=raw.core_instructions,
     )

@@ -1,11 +1,13 @@
 /* Kernels on two equal cores without memory of their own; see htvm_parallel.h.  Operands stay where
  * they are, so there is nothing to copy.
  *
- * In the simulator the second hart sleeps between kernels.  With the Pico's SDK it waits at the FIFO
+ * In simulators the second hart sleeps between kernels.  With the Pico's SDK it waits at the FIFO
  * between both cores, which then belongs to the network; LIB_PICO_MULTICORE is defined wherever
  * pico_multicore is linked.  Elsewhere one core computes all shares, one after another, with the same
  * results: a board with another way to its second core replaces this file. */
 #include "htvm_parallel.h"
+
+#include <stdatomic.h>
 
 #include "htvm_hal.h"
 
@@ -34,24 +36,27 @@ void htvm_parallel_run(htvm_parallel_kernel_t kernel, const void *args)
 {
     job.kernel = kernel;
     job.args = args;
+    atomic_signal_fence(memory_order_seq_cst); /* Writes of registers keep no others in front. */
     htvm_hal_write(MASK, 3u);
     htvm_hal_write(WAKE, 2u);
     kernel(args, 0, CORES);
     (void)htvm_hal_read(BARRIER);
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 _Noreturn void htvm_hart_main(uint32_t hart)
 {
     for (;;) {
         htvm_hal_sleep();
+        atomic_signal_fence(memory_order_seq_cst);
         job.kernel(job.args, hart, CORES);
+        atomic_signal_fence(memory_order_seq_cst);
         (void)htvm_hal_read(BARRIER);
     }
 }
 
 #elif defined(LIB_PICO_MULTICORE)
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "pico/multicore.h"

@@ -63,6 +63,10 @@ TWO_CORES = Cluster(
 )
 
 
+_IN_TWOS = ("cortex_m0plus", "cortex_m33", "rv32imc", "rv32imac", "hazard3")
+"""Cores that a chip has two of, as the RP2040 and the RP2350, or that the simulator executes."""
+
+
 def _design(board: str, vlen: int, cores: int) -> Soc:
     """Return the microcontroller of a board, with the target of its core only.
 
@@ -73,7 +77,8 @@ def _design(board: str, vlen: int, cores: int) -> Soc:
 
     Raises:
         TargetError: the board's vectors have another length, or its file does not say which, or
-            says it of a core without vectors; it has fewer cores, or nothing here executes several.
+            says it of a core without vectors; it has fewer cores, or its core is
+            never one of several.
     """
     if vlen and cores > 1:
         raise TargetError(
@@ -85,8 +90,7 @@ def _design(board: str, vlen: int, cores: int) -> Soc:
         return with_vectors if cores == 1 else _with_two_cores(MICROCONTROLLER)
     found = board_called(board)
     if cores > max(found.cores, 1):
-        simulated = [one for one in boards().values() if CORES[one.core].platform == "rv32"]
-        known = ", ".join(one.name for one in simulated if one.cores >= cores)
+        known = ", ".join(one.name for one in boards().values() if one.cores >= cores)
         raise TargetError(
             f"no {cores} cores on the board {found.name}, as far as its file says",
             hint=f"leave cores out; boards with so many: {known}",
@@ -120,19 +124,17 @@ def _design(board: str, vlen: int, cores: int) -> Soc:
 
 
 def _with_two_cores(soc: Soc) -> Soc:
-    """Return a microcontroller with the targets that the simulator executes on two cores.
+    """Return a microcontroller with the targets that can be executed on two cores.
 
     Raises:
         TargetError: there is none.
     """
-    specs = tuple(
-        spec for spec in soc.targets if spec.host is not None and spec.host.platform == "rv32"
-    )
+    specs = tuple(spec for spec in soc.targets if spec.name in _IN_TWOS)
     if not specs:
         raise TargetError(
-            f"no 2 cores of {soc.targets[0].name}: its programs run in emulators of one core",
+            f"no 2 cores of {soc.targets[0].name}: no chip is known that has two",
             where=soc.title,
-            hint="leave cores out; rv32imc, rv32imac and hazard3 are simulated with two",
+            hint=f"leave cores out; {', '.join(_IN_TWOS)} may be two",
         )
     return replace(soc, targets=specs, cluster=TWO_CORES, libraries=("multicore",))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,7 @@ def share(lowered: PointerFunc, symbol: str, about: About, cores: Cores) -> Shar
     phases = cut(lowered, cores)
     if phases is None:
         return None
+    lowered, own = _with_own(lowered, phases.private, cores.count)
     places = stage(lowered.parameters, len(lowered.workspaces), phases.traffic, cores.near_bytes)
     if not places and not any(part.counts for part in phases.parts):
         return None
@@ -61,15 +62,36 @@ def share(lowered: PointerFunc, symbol: str, about: About, cores: Cores) -> Shar
         strict=True,
     )
     note = _note(phases, places, len(lowered.parameters))
-    fields = _fields(lowered, phases, places, symbol)
+    fields = _fields(lowered, phases, places, own, symbol)
     body = render("parallel.c.jinja", **fields, symbol="${symbol}")
     about = replace(about, lines=(*about.lines, note))
     workspaces = tuple(size for parameter, size in spaces if parameter.name not in near)
     return SharedKernel(definition(about, kept, body), kept, workspaces, note)
 
 
+def _with_own(
+    lowered: PointerFunc, private: Collection[str], cores: int
+) -> tuple[PointerFunc, dict[str, int]]:
+    """Return a function whose private workspaces have room for all cores, and the elements from a
+    core's to the next one's, by name."""
+    own: dict[str, int] = {}
+    parameters, spaces = list(lowered.parameters), list(lowered.workspaces)
+    first = len(parameters) - len(spaces)
+    for at, parameter in enumerate(parameters):
+        if parameter.name in private:
+            size = round_up(spaces[at - first], ALIGNMENT)
+            own[parameter.name] = size // np.dtype(parameter.dtype).itemsize
+            spaces[at - first] = cores * size
+            parameters[at] = replace(parameter, shape=(cores * own[parameter.name],))
+    return replace(lowered, parameters=tuple(parameters), workspaces=tuple(spaces)), own
+
+
 def _fields(
-    lowered: PointerFunc, phases: Phases, places: tuple[StagedOperand, ...], symbol: str
+    lowered: PointerFunc,
+    phases: Phases,
+    places: tuple[StagedOperand, ...],
+    own: Mapping[str, int],
+    symbol: str,
 ) -> dict[str, object]:
     offsets = {place.parameter.name: place.offset for place in places}
     operands = {
@@ -78,6 +100,7 @@ def _fields(
             "type": c_type_of(parameter),
             "const": "const " if parameter.const else "",
             "offset": offsets.get(parameter.name),
+            "own": own.get(parameter.name),
         }
         for parameter in (*lowered.parameters, *phases.locals)
     }

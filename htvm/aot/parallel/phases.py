@@ -27,6 +27,7 @@ from htvm.aot.loops import (
 )
 from htvm.aot.lower import OVERLAPS, UNROLL_SUFFIX, Parameter
 from htvm.aot.parallel.dependence import Footprint, footprint, independent, meet, repeats
+from htvm.aot.parallel.divide import divided
 
 if TYPE_CHECKING:
     from tvm.tirx import PrimFunc
@@ -93,11 +94,13 @@ class Phases:
         parts: parts in order.
         locals: arrays that live through several parts, on the stack of each core that runs them.
         traffic: number of loads and stores of each parameter over all iterations, by name.
+        private: workspaces of which each core has its own, by name.
     """
 
     parts: tuple[KernelPart, ...]
     locals: tuple[Parameter, ...]
     traffic: dict[str, int]
+    private: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +135,8 @@ class _Cutter:
         self.sizes: dict[Var, int] = {}
         self.body: list[Any] = []
         by_pointer = dict(zip(lowered.func.params, lowered.parameters, strict=True))
+        workspaces = lowered.parameters[len(lowered.parameters) - len(lowered.workspaces) :]
+        self.workspaces = {parameter.name for parameter in workspaces}
         for stmt in statements_of(lowered.func.body):
             if isinstance(stmt, DeclBuffer):
                 self._declare(stmt, by_pointer)
@@ -140,7 +145,7 @@ class _Cutter:
             elif isinstance(stmt, Bind):
                 raise Unknown("a variable of the whole kernel")
             else:
-                self.body.append(stmt)
+                self.body.append(divided(stmt, cores.count))
                 continue
             named = self.named(stmt.buffer)
             self.sizes[named] = max(self.sizes.get(named, 0), elements_of(stmt.buffer))
@@ -173,18 +178,28 @@ class _Cutter:
         for piece in plain:
             for buffer in {access.buffer for access in piece.accesses}:
                 users[buffer] = users.get(buffer, 0) + 1
-        alone = {buffer for buffer in self.allocated if users.get(buffer, 0) == 1}
+        alone = [
+            buffer
+            for buffer in (*self.allocated, *self.parameters)
+            if users.get(buffer, 0) == 1 and self._is_scratch(buffer)
+        ]
         pieces = [self._shared(piece, alone) for piece in plain]
         groups = self._grouped(pieces)
         private = {buffer for piece in pieces for buffer in piece.private}
         shared = [buffer for buffer in self.allocated if buffer not in private]
         views, locals_ = self._views(shared)
         parts = tuple(self._part(group, views) for group in groups)
-        return Phases(parts, tuple(locals_), self._traffic(plain))
+        own = {self.parameters[buffer].name for buffer in private if buffer in self.parameters}
+        return Phases(parts, tuple(locals_), self._traffic(plain), frozenset(own))
+
+    def _is_scratch(self, buffer: Var) -> bool:
+        """Whether nothing but the kernel uses a buffer."""
+        parameter = self.parameters.get(buffer)
+        return parameter is None or parameter.name in self.workspaces
 
     # --- loops ---------------------------------------------------------------------------
 
-    def _shared(self, piece: _Piece, alone: set[Var]) -> _Piece:
+    def _shared(self, piece: _Piece, alone: Sequence[Var]) -> _Piece:
         """Determine how many of a nest's loops to share: as few as occupy the cores."""
         best, used = piece, 0.0
         count = 1
@@ -200,14 +215,14 @@ class _Cutter:
                 break
         return best
 
-    def _try(self, piece: _Piece, depth: int, alone: set[Var]) -> _Piece | None:
+    def _try(self, piece: _Piece, depth: int, alone: Sequence[Var]) -> _Piece | None:
         touched = {access.buffer for access in piece.accesses}
         private = tuple(
             buffer
-            for buffer in self.allocated
-            if buffer in alone and buffer in touched and repeats(piece.accesses, buffer, depth)
+            for buffer in alone
+            if buffer in touched and repeats(piece.accesses, buffer, depth)
         )
-        room = sum(bytes_of(self.allocated[buffer].buffer) for buffer in private)
+        room = sum(bytes_of(buffer) for buffer in private if buffer in self.allocated)
         if room > self.cores.stack // 4:
             return None
         written = {access.buffer for access in piece.accesses if access.store} - set(private)
@@ -253,13 +268,15 @@ class _Cutter:
     def _part(self, group: Sequence[_Piece], views: Sequence[tuple[Any, Any, str]]) -> KernelPart:
         touched = {access.buffer for piece in group for access in piece.accesses}
         used = [(view, pointer, name) for view, pointer, name in views if view.buffer in touched]
-        body: list[Any] = [self.allocated[buffer] for piece in group for buffer in piece.private]
+        private = (buffer for piece in group for buffer in piece.private)
+        body: list[Any] = [self.allocated[each] for each in private if each in self.allocated]
         body += [view for view, _, _ in used]
         body += [alias for alias in self.aliases if self.named(alias.buffer) in touched]
         bounds: list[Var] = []
         counts: list[int] = []
+        alone = all(_turns(piece) <= 1 for piece in group)
         for piece in group:
-            if not piece.depth:
+            if alone or not piece.depth:
                 body.append(piece.stmt)
                 continue
             number = len(counts)
@@ -281,6 +298,12 @@ class _Cutter:
                     times = math.prod(extent for _, extent in access.loops)
                     total[parameter.name] = total.get(parameter.name, 0) + times
         return total
+
+
+def _turns(piece: _Piece) -> int:
+    """Return the iterations that the cores share."""
+    loops = nest_of(piece.stmt)[0][: piece.depth]
+    return math.prod(int(loop.extent) for loop in loops) if loops else 0
 
 
 def _joins(before: _Piece, piece: _Piece) -> bool:

@@ -1,4 +1,4 @@
-/* HAL of a Cortex-M core without devices: marks cost nothing, and nothing else is needed. */
+/* HAL of Cortex-M cores without devices: marks cost nothing, and little else is needed. */
 #ifndef HTVM_HAL_PLATFORM_H
 #define HTVM_HAL_PLATFORM_H
 
@@ -32,5 +32,13 @@ static inline void htvm_hal_trace(uint32_t event)
 {
     (void)event;
 }
+
+#ifdef HTVM_CLUSTER_HARTS
+/* Where there is another core, whoever wakes it has it begin this function anew. */
+#define HTVM_HAL_HARTS 1
+_Noreturn void htvm_hart_main(uint32_t hart);
+
+static inline void htvm_hal_sleep(void) {}
+#endif
 
 #endif

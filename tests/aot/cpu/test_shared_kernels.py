@@ -117,7 +117,9 @@ def one_core(tmp_path_factory, compiler):
 
 
 @pytest.mark.rotating(1)
-@pytest.mark.parametrize(("near", "simd"), [(NEAR, ""), (300, ""), (0, ""), (NEAR, "corev")])
+@pytest.mark.parametrize(
+    ("near", "simd"), [(NEAR, ""), (300, ""), (0, ""), (NEAR, "corev"), (0, "dsp"), (0, "thumb")]
+)
 def test_the_cores_compute_what_one_does(one_core, near, simd, tmp_path, compiler) -> None:
     codes, shared = {}, 0
     cases = dict(list(kernels().items())[:: 1 if near == NEAR else 5])
