@@ -212,18 +212,16 @@ def dense_layer(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Add(Layer):
-    """``clip(requant(a + b))``, or more operands, of maps, vectors or matrices.
+class Elementwise(Layer):
+    """The base of layers that compute each element from those of several tensors at its place.
 
     Operands of different shapes are possible here; rules decide whether they are accepted.
     """
 
-    op: ClassVar[str] = "add"
-
     @property
     def operands(self) -> int:
-        """Number of operands: as many as there are inputs, at least two."""
-        return max(2, len(self.inputs))
+        """Number of operands."""
+        return 2
 
     @property
     def of_vectors(self) -> bool:
@@ -260,6 +258,32 @@ class Add(Layer):
 
     def _check(self) -> None:
         pass
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Add(Elementwise):
+    """``clip(requant(a + b))``, or more operands, of maps, vectors or matrices."""
+
+    op: ClassVar[str] = "add"
+
+    @property
+    def operands(self) -> int:
+        """Number of operands: as many as there are inputs, at least two."""
+        return max(2, len(self.inputs))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Difference(Elementwise):
+    """``clip(requant(a - b))``, of maps, vectors or matrices."""
+
+    op: ClassVar[str] = "subtract"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Product(Elementwise):
+    """``clip(requant(a * b))``, of maps, vectors or matrices."""
+
+    op: ClassVar[str] = "multiply"
 
 
 def add_layer(

@@ -9,16 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
 from byoc_dory.errors import IntegerFormError
-from byoc_dory.layers import Add, Convolution, Pool, Requant, Rows, Tensor, matrix, rows_layer
+from byoc_dory.layers import (
+    Add,
+    Convolution,
+    Elementwise,
+    Pool,
+    Requant,
+    Rows,
+    Tensor,
+    matrix,
+    rows_layer,
+)
 
 if TYPE_CHECKING:
     from byoc_dory.layers.rowwise import RowFunction
     from patterns.op import Operands, TensorType
+
+
+_Elementwise = TypeVar("_Elementwise", bound=Elementwise)
 
 
 def matrix_of(name: str, kind: TensorType) -> Tensor:
@@ -131,12 +144,25 @@ def sum_layer(
     requant: Requant,
     clip: tuple[int, int],
 ) -> Add:
-    """Return the sum as a layer.
+    """Return the sum as a layer; arguments and errors as for `elementwise_layer`."""
+    return elementwise_layer(Add, name, inputs, output, requant, clip)
+
+
+def elementwise_layer(
+    kind: type[_Elementwise],
+    name: str,
+    inputs: Operands,
+    output: TensorType,
+    requant: Requant,
+    clip: tuple[int, int],
+) -> _Elementwise:
+    """Return a function of two tensors, or more, as a layer.
 
     Four axes are maps, read as NHWC until `patterns.reading.building` infers the layout; several
     rows are a matrix; everything else is a vector.
 
     Args:
+        kind: class of the layer.
         name: name of the operator, and of its result.
         inputs: name and type of each operand.
         output: type of the result.
@@ -160,4 +186,4 @@ def sum_layer(
 
     operands = tuple(tensor(operand, kind.dtype) for operand, kind in inputs)
     result = tensor(name, output.dtype)
-    return Add(name=name, inputs=operands, output=result, requant=requant, clip=clip)
+    return kind(name=name, inputs=operands, output=result, requant=requant, clip=clip)

@@ -48,14 +48,20 @@ def bilinear(rng: np.random.Generator) -> Graph:
     return resized(Sketch(rng), (2, 2), True, 2 * int(rng.integers(2)))
 
 
-def wide_sum(rng: np.random.Generator) -> Graph:
+def elementwise(kind: str, options: int) -> Callable[[np.random.Generator], Graph]:
     """Of two maps of int16, clipped or not."""
-    sketch = Sketch(rng)
-    shape = (1, sketch.size(), sketch.size(), sketch.size(1, 20))
-    a, b = (sketch.input(shape, sketch.scale(1e-5, 1e-2), 0, code=INT16) for _ in range(2))
-    out = sketch.tensor(shape, sketch.scale(1e-5, 1e-2), 0, code=INT16)
-    sketch.op("ADD", [a, b], [out], (11, {0: sketch.fused()}))
-    return sketch.graph(out)
+
+    def drawn(rng: np.random.Generator) -> Graph:
+        sketch = Sketch(rng)
+        shape = (1, sketch.size(), sketch.size(), sketch.size(1, 20))
+        a, b = (sketch.input(shape, sketch.scale(1e-5, 1e-2), 0, code=INT16) for _ in range(2))
+        first, second = (sketch.tensors[at].scales[0] for at in (a, b))
+        largest = max(first, second) if kind != "MUL" else 32768 * first * second
+        out = sketch.tensor(shape, largest * sketch.scale(0.1, 4), 0, code=INT16)
+        sketch.op(kind, [a, b], [out], (options, {0: sketch.fused()}))
+        return sketch.graph(out)
+
+    return drawn
 
 
 def wide_average(rng: np.random.Generator) -> Graph:
@@ -85,7 +91,9 @@ WIDE: Mapping[str, Callable[[np.random.Generator], Graph]] = {
     },
     "average": wide_average,
     "moves": wide_moves,
-    "sum": wide_sum,
+    "difference": elementwise("SUB", 28),
+    "product": elementwise("MUL", 21),
+    "sum": elementwise("ADD", 11),
 }
 """Of int16."""
 

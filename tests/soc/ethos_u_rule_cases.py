@@ -9,12 +9,15 @@ import numpy as np
 
 from byoc_dory.layers import (
     Concatenation,
+    Difference,
     Doubling,
+    Elementwise,
     Interleaving,
     Layer,
     MulShift,
     OnnxRequant,
     Pool,
+    Product,
     Repetition,
     Rows,
     Shift,
@@ -87,6 +90,17 @@ def sum_of_int16(multipliers: tuple[int, int] = (1 << 30, 1518500249)) -> Layer:
     return replace(layer, inputs=(first, second), output=result, clip=WIDE)
 
 
+def combined(kind: type[Elementwise], dtype: str = "int16", shift: int = -12) -> Layer:
+    """A difference or product of two maps."""
+    factors = ((1 << 30,), (shift,)) if kind is Product else ((1 << 30,) * 3, (0, 0, -14))
+    clip = WIDE if dtype == "int16" else (-128, 127)
+    first, second, result = (Tensor(name, (4, 8, 8), dtype) for name in ("a", "b", "y"))
+    return kind(
+        name="layer", inputs=(first, second), output=result,
+        requant=TfliteRequant(*factors, 0, (0, 0)), clip=clip,
+    )  # fmt: skip
+
+
 def near_ties() -> Layer:
     """A convolution in onnxruntime's numbers, with a factor of 0.004."""
     return conv(requant=OnnxRequant((8589935,), (31,)), weight=127, bias=np.ones(8, np.int32))
@@ -144,6 +158,8 @@ def _cases(name: str) -> dict[str, Cases]:
                 (grouped, "2 groups of 2 channels"),
                 (lambda: total(3), "3 operands"),
                 (gemm, "operator is gemm"),
+                (lambda: combined(Product, "int8"), "multiply has a form for int16 alone"),
+                (lambda: combined(Difference, "int8"), "subtract has a form for int16 alone"),
                 (lambda: repeated(3), "repeated 3 times"),
             ),
         ),
@@ -207,6 +223,8 @@ def _cases(name: str) -> dict[str, Cases]:
                 lambda: of_int16(MulShift((4 * 20001,), (33,), (1 << 32,))),
                 sum_of_int16,
                 lambda: sum_of_int16((1 << 30, 1 << 30)),
+                lambda: combined(Difference),
+                lambda: combined(Product, shift=-31),
             ),
             (
                 (lambda: of_int16(MulShift((20000,), (31,))), "0 is added to products"),
@@ -214,6 +232,7 @@ def _cases(name: str) -> dict[str, Cases]:
                 (lambda: of_int16(bias=1 << 39), "exceed 40 bits"),
                 (lambda: of_int16(TFLITE), "requantization TfliteRequant"),
                 (lambda: sum_of_int16((1 << 29, 1 << 29)), "neither operand"),
+                (lambda: combined(Product, shift=-32), "a shift of 63 bits"),
                 (lambda: conv(requant=TfliteRequant((1 << 30,), (30,))), "a shift of 1 bits"),
                 (lambda: conv(requant=TfliteRequant((1 << 30,), (29,))), "0 exceed 32 bits"),
                 (lambda: conv(requant=_STEEP, weight=127), "no room for fractions"),

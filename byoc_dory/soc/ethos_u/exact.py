@@ -157,6 +157,12 @@ def _of_int16(layer: Weighted) -> Scaling | str:
     return out_of_range(tuple(shifts)) or Scaling(tuple(multipliers), tuple(shifts), "single")
 
 
+def scaling_of_product(requant: TfliteRequant) -> Scaling | str:
+    """Return the requantization of products of two tensors of int16, or why there is none."""
+    shifts = tuple(31 - exponent for exponent in requant.shift)
+    return out_of_range(shifts) or Scaling(requant.multiplier, shifts, "double")
+
+
 class Held:
     """A layer beside its digest, by which alone answers are remembered."""
 

@@ -18,16 +18,19 @@ from byoc_dory.layers import (
     Array,
     Concatenation,
     Convolution,
+    Difference,
     Doubling,
     Interleaving,
     Layer,
     Padding,
     Pool,
+    Product,
     Repetition,
     Reshaping,
     Rows,
     Slicing,
     Tensor,
+    TfliteRequant,
     Weighted,
 )
 from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
@@ -36,6 +39,7 @@ from byoc_dory.soc.ethos_u.exact import (
     Scaling,
     parts_of,
     scaling_of,
+    scaling_of_product,
 )
 from byoc_dory.soc.ethos_u.model import (
     limits_of,
@@ -109,17 +113,17 @@ def networks(layers: Sequence[Layer], results: Sequence[str]) -> tuple[Network, 
 
 def is_apart(layer: Layer) -> bool:
     """Whether a layer is a network of its own."""
-    if isinstance(layer, Add):
+    if isinstance(layer, Add | Difference):
         return isinstance(sum_of(layer), str)
     return isinstance(layer, Rows) and isinstance(layer.function, FixedPointSoftmax)
 
 
 def _apart(layer: Layer) -> bytes:
     """Return a layer as a file in TFLite's format."""
-    if isinstance(layer, Add):
+    if isinstance(layer, Add | Difference):
         scales, activation = scales_of(layer), activation_of(layer)
         assert scales is not None and activation is not None  # by a rule
-        return sum_file(_shape(layer.output), scales[:2], scales[2], activation)
+        return sum_file(layer, _shape(layer.output), scales, activation)
     assert isinstance(layer, Rows) and isinstance(layer.function, FixedPointSoftmax)
     factors = factors_of(layer.function)
     assert factors is not None  # by a rule
@@ -183,8 +187,10 @@ class _Writer:
         graph, shape = self._graph, _shape(layer.output)
         if isinstance(layer, Weighted):
             self._keep(layer, self._weighted(layer))
-        elif isinstance(layer, Add):
+        elif isinstance(layer, Add | Difference):
             self._keep(layer, self._sum(layer))
+        elif isinstance(layer, Product):
+            self._keep(layer, self._product(layer))
         elif isinstance(layer, Pool):
             source, pad = self._fitted(layer, layer.inputs[0], layer.pad)
             place = graph.pool(
@@ -367,7 +373,17 @@ class _Writer:
         total = graph.add(first, second, self._fresh(), shape)
         return self._narrowed(total, Scaling((_UNIT,), (_UNIT_BITS,), "single"), 0, shape)
 
-    def _sum(self, layer: Add) -> str:
+    def _product(self, layer: Product) -> str:
+        graph, shape, requant = self._graph, _shape(layer.output), layer.requant
+        assert isinstance(requant, TfliteRequant)  # by a rule
+        scaling = scaling_of_product(requant)
+        assert not isinstance(scaling, str)  # by a rule
+        first, second = (self._read(layer.inputs[at]) for at in (0, -1))
+        products = graph.multiply(first, second, self._fresh(), shape)
+        result = self._narrowed(products, scaling, 0, shape, layer.output.dtype)
+        return self._clipped(layer, result, shape)
+
+    def _sum(self, layer: Add | Difference) -> str:
         graph, shape = self._graph, _shape(layer.output)
         found = sum_of(layer)
         assert not isinstance(found, str)  # by a rule
@@ -381,7 +397,8 @@ class _Writer:
                 found.zero_points, strict=False,
             )
         )  # fmt: skip
-        total = graph.add(first, second, self._fresh(), shape)
+        combine = graph.subtract if isinstance(layer, Difference) else graph.add
+        total = combine(first, second, self._fresh(), shape)
         last = Scaling(found.multipliers[2:], found.shifts[2:], found.rounding)
         if layer.output.dtype == "int16":
             result = self._narrowed(total, last, 0, shape, "int16")

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from byoc_dory.layers import (
-    Add,
     Array,
     Concatenation,
     Convolution,
     Dense,
+    Difference,
     Doubling,
+    Elementwise,
     Interleaving,
     Layer,
     MulShift,
@@ -20,6 +21,7 @@ from byoc_dory.layers import (
     OnnxSum,
     Padding,
     Pool,
+    Product,
     Repetition,
     Requant,
     Reshaping,
@@ -37,6 +39,11 @@ ADD_BITS = 20
 """Fraction bits that TFLite gives the operands of a sum of bytes."""
 WIDE_ADD_BITS = 15
 """Those of a sum of int16."""
+
+
+def add_bits(dtype: str) -> int:
+    """Return the fraction bits that TFLite gives the operands of a sum of this type."""
+    return WIDE_ADD_BITS if dtype == "int16" else ADD_BITS
 
 
 def scaled_as_tflite(values: Array, multiplier: int, exponent: int) -> Array:
@@ -94,28 +101,34 @@ def requantized(sums: Array, requant: Requant, channel_axis: int = -1) -> Array:
     raise NotImplementedError(type(requant).__name__)
 
 
-def added(layer: Add, a: Array, b: Array) -> Array:
-    """Return a sum of two tensors, before the clip; int64.
+def combined(layer: Elementwise, a: Array, b: Array) -> Array:
+    """Return the sum, difference or product of two tensors, before the clip; int64.
 
     Raises:
         NotImplementedError: its requantization is another's.
     """
     requant, first, second = layer.requant, a.astype(np.int64), b.astype(np.int64)
+    if isinstance(layer, Product):
+        assert isinstance(requant, TfliteRequant)
+        zeros = requant.input_zero_points
+        return requantized((first - zeros[0]) * (second - zeros[-1]), requant)
     if isinstance(requant, OnnxSum):
         return _added_as_onnxruntime(requant, first, second)
     if isinstance(requant, Shift | MulShift):
         return requantized(first + second, requant)
     if isinstance(requant, TfliteRequant) and len(requant.multiplier) == 3:
-        bits = ADD_BITS if layer.output.dtype == "int8" else WIDE_ADD_BITS
+        signs = (1, -1 if isinstance(layer, Difference) else 1)
+        bits = add_bits(layer.output.dtype)
         total: Array = np.zeros((), np.int64)
-        for x, zero, multiplier, exponent in zip(
+        for x, sign, zero, multiplier, exponent in zip(
             (first, second),
+            signs,
             requant.input_zero_points,
             requant.multiplier,
             requant.shift,
             strict=False,
         ):
-            total = total + scaled_as_tflite((x - zero) << bits, multiplier, exponent)
+            total = total + sign * scaled_as_tflite((x - zero) << bits, multiplier, exponent)
         scaled = scaled_as_tflite(total, requant.multiplier[2], requant.shift[2])
         return scaled + requant.output_zero_point
     raise NotImplementedError(type(requant).__name__)
@@ -163,8 +176,8 @@ def compute(layer: Layer, inputs: Sequence[Array]) -> Array:
         sums = weight @ (inputs[0].reshape(-1).astype(np.int64) - zero)
         sums = sums if layer.bias is None else sums + layer.bias
         return _clipped(layer, requantized(sums, layer.requant))
-    if isinstance(layer, Add):
-        return _clipped(layer, added(layer, inputs[0], inputs[-1]))
+    if isinstance(layer, Elementwise):
+        return _clipped(layer, combined(layer, inputs[0], inputs[-1]))
     if isinstance(layer, Pool):
         return _pooled(layer, inputs[0])
     if isinstance(layer, Padding):

@@ -14,20 +14,24 @@ from byoc_dory.layers import (
     Concatenation,
     Convolution,
     Dense,
+    Difference,
     Doubling,
+    Elementwise,
     Interleaving,
     Layer,
     Padding,
     Pool,
+    Product,
     Repetition,
     Reshaping,
     Rows,
     Slicing,
+    TfliteRequant,
     Weighted,
 )
 from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap
 from byoc_dory.soc.base import Rules, Soc
-from byoc_dory.soc.ethos_u.exact import scaling_of
+from byoc_dory.soc.ethos_u.exact import scaling_of, scaling_of_product
 from byoc_dory.soc.ethos_u.sums import sum_of
 from byoc_dory.soc.ethos_u.tflite import factors_of, scales_of
 from byoc_dory.soc.rules import ACCEPTED, tensors_are_int8
@@ -49,7 +53,7 @@ _MOVES = Concatenation | Interleaving | Padding | Repetition | Reshaping | Slici
 
 
 def operator_is_known(soc: Soc, core: Any, layer: Layer) -> Verdict:
-    """It is a convolution, dense layer, sum, pool, table, softmax, interpolation or move."""
+    """It is a convolution, dense layer, sum, product, pool, table, softmax, resizing or move."""
     if isinstance(layer, Rows):
         if isinstance(layer.function, TableMap | FixedPointSoftmax):
             return ACCEPTED
@@ -58,11 +62,13 @@ def operator_is_known(soc: Soc, core: Any, layer: Layer) -> Verdict:
         if layer.groups == layer.C:
             return ACCEPTED
         return Refused(f"there are {layer.groups} groups of {layer.C // layer.groups} channels")
+    if isinstance(layer, Difference | Product) and not _of_int16(layer):
+        return Refused(f"{layer.op} has a form for int16 alone")
     if isinstance(layer, Add) and len(layer.inputs) != 2:
         return Refused(f"the sum has {len(layer.inputs)} operands")
     if isinstance(layer, Repetition) and layer.factor not in FACTORS:
         return Refused(f"rows and columns are repeated {layer.factor} times, not 2, 4 or 8")
-    if isinstance(layer, Convolution | Dense | Add | Pool | Doubling | _MOVES):
+    if isinstance(layer, Convolution | Dense | Elementwise | Pool | Doubling | _MOVES):
         return ACCEPTED
     return Refused(f"the operator is {layer.op}")
 
@@ -87,14 +93,14 @@ def tensors_fit(soc: Soc, core: Any, layer: Layer) -> Verdict:
     for tensor in (*layer.inputs, layer.output):
         if max(tensor.shape) > LARGEST_DIMENSION:
             return Refused(f"tensor '{tensor.name}' has a dimension of {max(tensor.shape)}")
-    if isinstance(layer, Add) and len({t.shape for t in (*layer.inputs, layer.output)}) > 1:
+    if isinstance(layer, Elementwise) and len({t.shape for t in (*layer.inputs, layer.output)}) > 1:
         return Refused("the operands have different shapes")
     return ACCEPTED
 
 
 def _of_int16(layer: Layer) -> bool:
     """Whether a layer has an int16 form, and all its tensors are int16."""
-    has_form = isinstance(layer, Convolution | Add | Pool | _MOVES)
+    has_form = isinstance(layer, Convolution | Elementwise | Pool | _MOVES)
     return has_form and {t.dtype for t in (*layer.inputs, layer.output)} == {"int16"}
 
 
@@ -153,10 +159,14 @@ def requantization_is_exact(soc: Soc, core: Any, layer: Layer) -> Verdict:
     if isinstance(layer, Weighted):
         scaling = scaling_of(layer)
         return Refused(scaling) if isinstance(scaling, str) else ACCEPTED
-    if isinstance(layer, Add):
-        found = sum_of(layer)
-        exact = not isinstance(found, str) or scales_of(layer) is not None
-        return ACCEPTED if exact else Refused(str(found))
+    if isinstance(layer, Product):
+        assert isinstance(layer.requant, TfliteRequant)  # as all of int16
+        found = scaling_of_product(layer.requant)
+        return Refused(found) if isinstance(found, str) else ACCEPTED
+    if isinstance(layer, Add | Difference):
+        total = sum_of(layer)
+        exact = not isinstance(total, str) or scales_of(layer) is not None
+        return ACCEPTED if exact else Refused(str(total))
     if isinstance(layer, Rows) and isinstance(layer.function, FixedPointSoftmax):
         if layer.K > LONGEST_SOFTMAX:
             return Refused(f"the softmax is over {layer.K} values")

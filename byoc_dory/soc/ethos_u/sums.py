@@ -19,13 +19,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from byoc_dory.layers import Add, Array, MulShift, OnnxSum, Shift, TfliteRequant
+from byoc_dory.layers import Add, Array, Difference, MulShift, OnnxSum, Shift, TfliteRequant
 from byoc_dory.layers.layer import value_of
 from byoc_dory.soc.ethos_u.exact import Held, Rounding, out_of_range, rounded
 from byoc_dory.soc.ethos_u.model import (
     ADD_BITS,
     WIDE_ADD_BITS,
-    added,
+    combined,
     output_zero_point_of,
     scaled_as_tflite,
     zero_points_of,
@@ -59,19 +59,19 @@ class Sum:
     offsets: tuple[int, ...] = (0,)
 
 
-def sum_of(layer: Add) -> Sum | str:
-    """Return how a sum is executed with the same results for all pairs of bytes, or why not."""
+def sum_of(layer: Add | Difference) -> Sum | str:
+    """Return how a sum or difference is executed with the same results for all, or why not."""
     return _sum_of(value_of(layer), Held(layer))
 
 
 @lru_cache(maxsize=256)
 def _sum_of(digest: bytes, holder: Held) -> Sum | str:
     layer = holder.layer
-    assert isinstance(layer, Add)
     requant = layer.requant
+    if layer.output.dtype == "int16" and isinstance(requant, TfliteRequant):
+        return _of_int16(requant)
+    assert isinstance(layer, Add)
     if isinstance(requant, TfliteRequant) and len(requant.multiplier) == 3:
-        if layer.output.dtype == "int16":
-            return _of_int16(requant)
         return _as_tflite(layer, requant)
     if isinstance(requant, OnnxSum) and max(requant.shift) > _FINEST and not requant.steps:
         return f"a factor of 24 bits is below 2**{24 - _FINEST}"
@@ -82,7 +82,7 @@ def _sum_of(digest: bytes, holder: Held) -> Sum | str:
 
 def _wanted(layer: Add) -> Array:
     """Return the result of each pair of bytes, ``[256, 256]``."""
-    return np.clip(added(layer, _EVERY[:, None], _EVERY), *layer.clip)
+    return np.clip(combined(layer, _EVERY[:, None], _EVERY), *layer.clip)
 
 
 def _differing(best: int) -> str:

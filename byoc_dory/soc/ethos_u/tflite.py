@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from byoc_dory.layers import Add, Array, TfliteRequant
+from byoc_dory.layers import Add, Array, Difference, TfliteRequant
 from byoc_dory.layers.rowwise import FixedPointSoftmax
-from byoc_dory.soc.ethos_u.model import ADD_BITS
+from byoc_dory.soc.ethos_u.model import add_bits, limits_of
 from byoc_dory.soc.ethos_u.tables import table
 
-_ADD, _SOFTMAX = 0, 25
-_ADD_OPTIONS, _SOFTMAX_OPTIONS = 11, 9
+_SOFTMAX, _SOFTMAX_OPTIONS = 25, 9
+_CODES = {Add: (0, 11), Difference: (41, 28)}
+"""Numbers of operators, and of their options."""
 _NO_ACTIVATION, _RELU = 0, 1
-_INT8 = 9
+_TYPES = {"int16": 7, "int8": 9}
 _VERSION = 3
 _INTEGER_BITS = 5
 _STRIDE = 7
@@ -30,7 +31,7 @@ _UNIT = (1 << 30, 0)
 
 @dataclass(frozen=True)
 class Scaled:
-    """A tensor of int8 with its scale and zero point."""
+    """A tensor with its scale and zero point."""
 
     scale: float
     zero_point: int
@@ -64,7 +65,7 @@ def softmax_file(rows: int, columns: int, scale: float, beta: float) -> bytes:
 # ------------------------------------------------------------------------ sums
 
 
-def scales_of(layer: Add) -> tuple[Scaled, Scaled, Scaled] | None:
+def scales_of(layer: Add | Difference) -> tuple[Scaled, Scaled, Scaled] | None:
     """Return operands and result of a sum with float32 scales that give it its factors.
 
     None if none were found, or if the sum is clipped to something else than a ReLU's range.
@@ -72,9 +73,10 @@ def scales_of(layer: Add) -> tuple[Scaled, Scaled, Scaled] | None:
     requant = layer.requant
     if not isinstance(requant, TfliteRequant) or len(requant.multiplier) != 3:
         return None
-    if activation_of(layer) is None or layer.output.dtype != "int8":
+    if activation_of(layer) is None:
         return None
-    found = _scales(requant.multiplier, requant.shift)
+    bits = add_bits(layer.output.dtype)
+    found = _scales(requant.multiplier, requant.shift, bits)
     if found is None:
         return None
     zero_points = (*requant.input_zero_points[:2], requant.output_zero_point)
@@ -84,7 +86,7 @@ def scales_of(layer: Add) -> tuple[Scaled, Scaled, Scaled] | None:
 
 @lru_cache(maxsize=256)
 def _scales(
-    multipliers: tuple[int, ...], exponents: tuple[int, ...]
+    multipliers: tuple[int, ...], exponents: tuple[int, ...], bits: int
 ) -> tuple[float, float, float] | None:
     factors = list(zip(multipliers, exponents, strict=True))
     if _UNIT not in factors[:2]:
@@ -94,9 +96,9 @@ def _scales(
     most = _floats_from(1.0)
     twice = 2.0 * most.astype(np.float64)
     least = (twice * _real(other)).astype(np.float32)
-    result = (twice / 2.0**ADD_BITS / _real(last)).astype(np.float32)
+    result = (twice / 2.0**bits / _real(last)).astype(np.float32)
     fitting = _are_fixed_point(least / twice, other)
-    fitting &= _are_fixed_point(twice / (2.0**ADD_BITS * result.astype(np.float64)), last)
+    fitting &= _are_fixed_point(twice / (2.0**bits * result.astype(np.float64)), last)
     fitting &= least <= most
     operands = (most, least) if larger == 0 else (least, most)
     place = _first(fitting)
@@ -105,15 +107,28 @@ def _scales(
     return float(operands[0][place]), float(operands[1][place]), float(result[place])
 
 
-def activation_of(layer: Add) -> int | None:
+def activation_of(layer: Add | Difference) -> int | None:
     """Return TFLite's number of a sum's activation; None if it has none for its clip."""
     zero_point = getattr(layer.requant, "output_zero_point", 0)
-    return {(-128, 127): _NO_ACTIVATION, (zero_point, 127): _RELU}.get(layer.clip)
+    least, most = limits_of(layer.output)
+    return {(least, most): _NO_ACTIVATION, (zero_point, most): _RELU}.get(layer.clip)
 
 
-def sum_file(shape: Sequence[int], operands: Sequence[Scaled], result: Scaled, kind: int) -> bytes:
-    """Return a file with the sum of two tensors of int8, with this activation."""
-    return _file(shape, operands, result, (_ADD, _ADD_OPTIONS, ("int8", kind)))
+def sum_file(
+    layer: Add | Difference, shape: Sequence[int], scales: Sequence[Scaled], kind: int
+) -> bytes:
+    """Return a file with a sum or difference of two tensors.
+
+    Args:
+        layer: the layer.
+        shape: the tensors' shape.
+        scales: those of operands and result.
+        kind: TFLite's number of the activation.
+    """
+    code, options = _CODES[type(layer)]
+    *operands, result = scales
+    operator = (code, options, ("int8", kind))
+    return _file(shape, operands, result, operator, _TYPES[layer.output.dtype])
 
 
 # ------------------------------------------------------------------------ factors
@@ -151,6 +166,7 @@ def _file(
     inputs: Sequence[Scaled],
     output: Scaled,
     operator: tuple[int, int, tuple[str, Any]],
+    type_: int = _TYPES["int8"],
 ) -> bytes:
     """Return a file with one operator on tensors of one shape.
 
@@ -158,6 +174,7 @@ def _file(
         shape: the shape.
         inputs, output: the tensors.
         operator: its code, the kind of its options, and their first field.
+        type_: TFLite's number of the tensors' type.
     """
     import flatbuffers
 
@@ -167,7 +184,7 @@ def _file(
         scales = {2: ("float32s", [entry.scale]), 3: ("int64s", [entry.zero_point])}
         fields: dict[int, tuple[str, Any]] = {
             0: ("int32s", list(shape)),
-            1: ("int8", _INT8),
+            1: ("int8", type_),
             2: ("uint32", 0),
             3: ("text", f"tensor_{number}"),
             4: ("table", table(builder, scales)),

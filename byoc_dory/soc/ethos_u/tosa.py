@@ -28,7 +28,8 @@ _PROPAGATE_NAN = 1
 
 # Operators, which are also the numbers of their attributes in the union.
 _AVG_POOL2D, _CONV2D, _DEPTHWISE_CONV2D, _MAX_POOL2D, _TRANSPOSE_CONV2D = 2, 3, 5, 8, 10
-_CLAMP, _ADD, _TABLE, _CONCAT, _PAD, _RESHAPE, _SLICE = 11, 15, 31, 55, 56, 57, 59
+_CLAMP, _ADD, _MUL, _SUB, _TABLE = 11, 15, 28, 30, 31
+_CONCAT, _PAD, _RESHAPE, _SLICE = 55, 56, 57, 59
 _RESIZE, _RESCALE, _CONST, _CONST_SHAPE = 64, 66, 67, 75
 _NEAREST = 1
 
@@ -249,6 +250,17 @@ class TosaGraph:
     def add(self, a: str, b: str, result: str, shape: Sequence[int]) -> str:
         """Add the sum of two int32 tensors of this shape, or with axes of one element."""
         self._operators.append(_Operator(_ADD, (a, b), (result,)))
+        return self._tensor(result, shape, "int32")
+
+    def subtract(self, a: str, b: str, result: str, shape: Sequence[int]) -> str:
+        """Add the difference of two int32 tensors of this shape."""
+        self._operators.append(_Operator(_SUB, (a, b), (result,)))
+        return self._tensor(result, shape, "int32")
+
+    def multiply(self, a: str, b: str, result: str, shape: Sequence[int]) -> str:
+        """Add the product of two int16 tensors of this shape, int32."""
+        shift = self._zero_point(0, "int8")
+        self._operators.append(_Operator(_MUL, (a, b, shift), (result,)))
         return self._tensor(result, shape, "int32")
 
     def pool(

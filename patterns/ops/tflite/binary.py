@@ -12,10 +12,10 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers import Add, Array, TfliteRequant
+from byoc_dory.layers import Add, Array, Difference, Elementwise, Product, TfliteRequant
 from patterns.op import INT8, Operands, Range, Scale, TensorType, Work, operator
 from patterns.ops.broadcast import PairOp, broadcast, broadcast_load
-from patterns.ops.layers import sum_layer
+from patterns.ops.layers import elementwise_layer, sum_layer
 from patterns.ops.requantize import (
     fixed_point,
     left_shift,
@@ -112,6 +112,12 @@ class MultiplyFactors:
     shift: int
     zero_points: tuple[int, int, int]
 
+    @property
+    def requant(self) -> TfliteRequant:
+        """The requantization of a layer."""
+        *zero_points, zero_point = self.zero_points
+        return TfliteRequant((self.multiplier,), (self.shift,), zero_point, tuple(zero_points))
+
     @classmethod
     def from_scales(
         cls,
@@ -168,6 +174,12 @@ class SquareFactors(AddFactors):
 
 Function: TypeAlias = Literal["add", "subtract", "multiply", "squared_difference"]
 
+_LAYERS: Mapping[str, type[Elementwise]] = {
+    "add": Add,
+    "subtract": Difference,
+    "multiply": Product,
+}
+
 
 @operator
 @dataclass(frozen=True, eq=False)
@@ -210,15 +222,15 @@ class TfliteBinary(PairOp):
     ) -> tuple[RowWindow, ...] | None:
         return matching_rows([each.shape for each in inputs], output.shape, self.constant_shapes)
 
-    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Add | None:
-        """See `Op.kept_layer`: a sum of two int16 tensors of one shape."""
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Elementwise | None:
+        """See `Op.kept_layer`: of two int16 tensors of one shape."""
+        kind = _LAYERS.get(self.function)
         alike = {kind.shape for _, kind in inputs} == {output.shape}
-        is_sum = self.function == "add" and self.a is None and self.b is None
-        if not is_sum or not alike or output.dtype != "int16":
+        constant = self.a is not None or self.b is not None
+        if kind is None or constant or not alike or output.dtype != "int16":
             return None
-        assert isinstance(self.parameters, AddFactors)
         operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
-        return sum_layer(name, operands, output, self.parameters.requant, self.clip)
+        return elementwise_layer(kind, name, operands, output, self.parameters.requant, self.clip)
 
     def constants(self) -> Mapping[str, Array]:
         """See `PrimitiveOp.constants`: the multipliers; TVM would multiply out known ones."""
