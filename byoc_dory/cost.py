@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import ClassVar, Literal, TypeAlias
 
 from byoc_dory.layers import (
-    Add,
     CachedAttention,
     Combination,
     Convolution,
     Dense,
+    Elementwise,
     Layer,
     Matmul,
     Rows,
@@ -63,7 +63,7 @@ class HostEstimates:
                 layer.macs * cost.pointwise_mac + layer.macs // (2 * layer.C) * element_cycles
             )
         match layer:
-            case Add():
+            case Elementwise():
                 element_cycles, elements = (
                     cost.add_element,
                     layer.output.elements * (len(layer.inputs) - 1),
