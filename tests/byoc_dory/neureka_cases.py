@@ -19,7 +19,7 @@ from byoc_dory.layers import (
     matrix,
 )
 
-__all__ = ["evaluate", "random_layer"]
+__all__ = ["evaluate", "image_layer", "random_layer"]
 
 _LIMITS = {"int8": (-128, 127), "uint8": (0, 255)}
 KINDS = ("conv3x3", "depthwise", "conv1x1", "gemm", "dense", "windows")
@@ -108,6 +108,23 @@ def _in_windows(rng: np.random.Generator, name: str, dtype: str) -> Layer:
         requant=_requant(rng, weight, bias, dtype),
     )  # fmt: skip
     return replace(layer, output=Tensor("y", layer.output.shape, "int8", "NHWC"))
+
+
+def image_layer(rng: np.random.Generator, name: str, largest: int = 40) -> Layer:
+    """A convolution of an image with 3x3 and stride 2, whose blocks the cores copy."""
+    dtype, result = (("int8", "uint8")[int(rng.integers(2))] for _ in range(2))
+    rows, columns = (int(size) for size in rng.integers(3, largest, 2))
+    top, left, bottom, right = (int(size) for size in rng.integers(0, 3, 4))
+    weight = rng.integers(-128, 128, (int(rng.integers(1, 40)), int(rng.integers(3, 5)), 3, 3))
+    weight = weight.astype(np.int8)
+    bias = rng.integers(-5000, 5000, len(weight)).astype(np.int32) if rng.integers(4) else None
+    clip = (0, 127) if result == "int8" and rng.integers(2) else _LIMITS[result]
+    layer = conv2d_layer(
+        name, Tensor("x", (weight.shape[1], rows, columns), dtype, "NHWC"), "y", weight, bias,
+        pad=(top, left, bottom, right), stride=(2, 2), clip=clip,
+        requant=_requant(rng, weight, bias, dtype),
+    )  # fmt: skip
+    return replace(layer, output=Tensor("y", layer.output.shape, result, "NHWC"))  # type: ignore[arg-type]
 
 
 def _channels(rng: np.random.Generator) -> int:

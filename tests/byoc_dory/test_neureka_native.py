@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +22,11 @@ from byoc_dory.verdict import Refused
 from htvm.firmware import host
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.host import run_host
-from tests.byoc_dory.neureka_cases import evaluate, random_layer
+from tests.byoc_dory.neureka_cases import evaluate, image_layer, random_layer
 from tests.byoc_dory.program import Case, main_program, packed
 from tests.reference.matrix_layers import stored
+
+Draw = Callable[[np.random.Generator, str], Layer]
 
 
 def case_of(
@@ -42,11 +45,11 @@ def case_of(
     return Case(code, (stored(x),), (stored(evaluate(layer, x)),))
 
 
-def cases(count: int, start: int, soc: Soc = SIRACUSA) -> list[Case]:
+def cases(count: int, start: int, soc: Soc = SIRACUSA, draw: Draw = random_layer) -> list[Case]:
     found = []
     for seed in range(start, start + count):
         rng = np.random.default_rng(seed)
-        layer = random_layer(rng, f"l{seed}")
+        layer = draw(rng, f"l{seed}")
         verdict = soc.accelerators[0].judge(soc, layer)
         assert not isinstance(verdict, Refused), verdict
         schedule = ("overlapped", "published")[seed % 4 == 0]
@@ -87,6 +90,13 @@ def test_layers(tmp_path: Path, weights: str, sanitize: bool) -> None:
     soc = replace(SIRACUSA, accelerators=(core, CLUSTER_CORES))
     start = {"": 0, "SRAM": 100, "MRAM": 200}[weights] + 1000 * sanitize
     check(cases(30, start, soc), tmp_path, sanitize, soc)
+
+
+@pytest.mark.parametrize("weights", ["", "SRAM"])
+def test_images(tmp_path: Path, weights: str) -> None:
+    """Layers whose blocks of 2x2 pixels the cores copy; all paddings, odd and even sizes."""
+    soc = replace(SIRACUSA, accelerators=(replace(NEUREKA, weight_memory=weights), CLUSTER_CORES))
+    check(cases(40, 400, soc, image_layer), tmp_path, sanitize=True, soc=soc)
 
 
 @pytest.mark.slow

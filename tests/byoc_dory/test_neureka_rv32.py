@@ -13,12 +13,13 @@ from byoc_dory.region import Kernel
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.siracusa.description import CLUSTER_CORES, SIRACUSA
 from byoc_dory.soc.siracusa.neureka import NEUREKA
-from byoc_dory.soc.siracusa.neureka_layer import in_windows
+from byoc_dory.soc.siracusa.neureka_layer import in_blocks, in_windows
 from htvm.firmware import host, rv32
 from htvm.firmware.paths import driver_folders
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.rv32 import run_rv32
+from tests.byoc_dory.neureka_cases import image_layer
 from tests.byoc_dory.program import Case, sources
 from tests.byoc_dory.test_neureka_native import cases
 
@@ -81,3 +82,11 @@ def test_cycles_are_as_predicted(weights: str, tmp_path: Path) -> None:
     assert np.median(errors[False]) < 0.05 and max(errors[False]) < 0.2
     # The cores that copy windows meet in the banks of L1.
     assert np.median(errors[True]) < 0.2 and max(errors[True]) < 0.5
+
+
+def test_cycles_of_images_are_as_predicted(tmp_path: Path) -> None:
+    errors = []
+    for kernel, cycles in measure(cases(30, 3100, SIRACUSA, image_layer), tmp_path, SIRACUSA):
+        assert isinstance(kernel.layer, Weighted) and in_blocks(kernel.layer)
+        errors.append(abs(kernel.predicted_cycles / cycles - 1))
+    assert np.median(errors) < 0.06 and max(errors) < 0.15

@@ -187,11 +187,15 @@ NEUREKA = NeurekaAccelerator(
     keep_word_cycles=14,
     window_cores=WORKERS,
     window_call_cycles=390,
-    window_cycles=58,
+    window_cycles=30,
     window_row_cycles=5,
     window_word_cycles=4,
     window_odd_word_cycles=6,
     window_edge_cycles=290,
+    window_clear_cycles=60,
+    block_call_cycles=170,
+    block_line_cycles=75,
+    block_pair_cycles=6,
 )
 """The engine as GVSoC's model of it counts cycles."""
 

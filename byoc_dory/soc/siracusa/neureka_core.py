@@ -84,7 +84,11 @@ class Neureka(Accelerator):
         window_row_cycles: cycles for each row of a window, besides its words.
         window_word_cycles, window_odd_word_cycles: cycles for a word of these, where pixels and
             rows are whole words, and elsewhere.
-        window_edge_cycles: further cycles for a window that leaves the map.
+        window_edge_cycles: further cycles for a window that leaves the map to the left or right.
+        window_clear_cycles: further cycles for a window that only leaves it above or below.
+        block_call_cycles: cycles for starting the cores that copy blocks.
+        block_line_cycles: cycles in which a core copies a line of blocks, besides its pairs.
+        block_pair_cycles: cycles for a pair of pixels of these.
         keep_word_cycles: cycles in which the cores copy 16 words, or bytes, of kept pixels.
     """
 
@@ -145,6 +149,10 @@ class Neureka(Accelerator):
     window_word_cycles: int
     window_odd_word_cycles: int
     window_edge_cycles: int
+    window_clear_cycles: int
+    block_call_cycles: int
+    block_line_cycles: int
+    block_pair_cycles: int
 
     def __post_init__(self) -> None:
         bits = self.filter**2 * self.input_channels[Mode.CONV3X3]

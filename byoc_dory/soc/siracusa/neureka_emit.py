@@ -165,9 +165,9 @@ class NeurekaEmitter:
         """Return the function that runs ``layer`` tile by tile."""
         assert isinstance(layer, Weighted), layer  # judged before
         program = neureka_program(self.core, layer, plan)
-        if program.left is not None and "windows.in" in program.compute.fields:
+        if program.left is not None and view_of(layer).copied:
             raise program.error(
-                "the cores copy windows before they complete what the layer before has left",
+                "the cores copy pixels before they complete what the layer before has left",
                 "let that layer complete its own tiles",
             )
         writer = TileWriter(program, address="HTVM_L1_BASE + {}")
@@ -261,9 +261,12 @@ def _by_kind(y: TileAxis, number: Callable[[int], int]) -> str:
 
 
 def _before(program: TileProgram, writer: TileWriter) -> str:
-    """Return the statements by which the cores copy a tile's windows; empty if they do not."""
-    declared = _kernel("windows", program, writer, {})
-    return f"{declared}cluster_run(siracusa_neureka_windows, &windows);\n" if declared else ""
+    """Return the statements by which the cores copy what a tile's jobs read; may be empty."""
+    return "".join(
+        f"{declared}cluster_run(siracusa_neureka_{name}, &{name});\n"
+        for name in ("windows", "blocks")
+        if (declared := _kernel(name, program, writer, {}))
+    )
 
 
 def _after(program: TileProgram, writer: TileWriter) -> str:

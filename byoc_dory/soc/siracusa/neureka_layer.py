@@ -3,9 +3,15 @@
 Strides of 1x1 are strides of addresses.  Convolutions with other filters than the engine's, or 3x3
 with a stride, are executed as 1x1 on windows: the cores copy each output's window, which is one
 pixel with as many channels as the filter has weights.  With stride 2 and few channels this takes
-longer than pairs of pixels: two neighbours are one pixel with twice the channels, and the filter
-covers the pairs before, at and after an output's, with zeros where the layer has no weight.  This
-halves the columns; rows are all computed, and every other one is dropped when the result is stored.
+longer than larger pixels:
+
+- Blocks of 2x2 pixels are one with four times the channels.  The cores copy each pixel once.  This
+  is for images: two neighbours have to be more than a word, and at most two.
+- Pairs of neighbours are one with twice the channels, which takes no copies.  The filter covers the
+  pairs before, at and after an output's.  This halves the columns; rows are all computed, and every
+  other one is dropped when the result is stored.
+
+Both have zeros where the layer has no weight.
 Depthwise with stride 2, which has no sums over channels, computes all pixels; the cores copy those
 that are kept.
 
@@ -30,6 +36,7 @@ _FILTERS = ((1, 1), (3, 3))  # the engine's own
 # copy windows.
 _IN_PAIRS = 14
 _WORD = 4  # bytes that the cores copy at a time
+_BLOCK = 20  # SIRACUSA_NEUREKA_BLOCK: bytes from block to block
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +52,9 @@ class View:
         row_step: rows computed for each row that is kept.
         column_step: columns computed for each column that is kept.
         windows: whether pixels are windows that the cores copy.
+        blocks: whether they are blocks of 2x2 pixels that the cores copy; a tile has one row of
+            these more than of outputs.
+        top: rows of zeros above the blocks of a tile.
     """
 
     channels: int
@@ -57,6 +67,13 @@ class View:
     row_step: int = 1
     column_step: int = 1
     windows: bool = False
+    blocks: bool = False
+    top: int = 0
+
+    @property
+    def copied(self) -> bool:
+        """Whether the cores copy what the engine reads."""
+        return self.windows or self.blocks
 
 
 def keeps_some(layer: Weighted) -> bool:
@@ -65,17 +82,28 @@ def keeps_some(layer: Weighted) -> bool:
     return depthwise and layer.fy == 3 and layer.stride == (2, 2)
 
 
+def in_blocks(layer: Weighted) -> bool:
+    """Whether a layer is executed on blocks of 2x2 pixels."""
+    return _is_3x3_by_2(layer) and _WORD < 2 * layer.C <= 2 * _WORD and max(layer.pad) <= 2
+
+
 def in_pairs(layer: Weighted) -> bool:
     """Whether a layer is executed on pairs of pixels."""
-    if not isinstance(layer, Convolution) or not layer.full or layer.ix % 2:
+    if not _is_3x3_by_2(layer) or in_blocks(layer) or layer.ix % 2:
         return False
-    is_3x3 = layer.fy == layer.fx == 3 and layer.stride == (2, 2)
-    return is_3x3 and layer.C <= _IN_PAIRS and layer.pad[1] <= 1 and max(layer.pad) <= 2
+    return layer.C <= _IN_PAIRS and layer.pad[1] <= 1 and max(layer.pad) <= 2
+
+
+def _is_3x3_by_2(layer: Weighted) -> bool:
+    full = isinstance(layer, Convolution) and layer.full
+    return full and layer.fy == layer.fx == 3 and layer.stride == (2, 2)
 
 
 def in_windows(layer: Weighted) -> bool:
-    """Whether a layer is executed on windows."""
-    if not isinstance(layer, Convolution) or not layer.full or in_pairs(layer):
+    """Whether a layer is executed as 1x1 on windows."""
+    if not isinstance(layer, Convolution) or not layer.full:
+        return False
+    if in_blocks(layer) or in_pairs(layer):
         return False
     own = (layer.fy, layer.fx) in _FILTERS
     return not own or (layer.fy == 3 and layer.stride != (1, 1))
@@ -97,11 +125,33 @@ def view_of(layer: Weighted) -> View:
         pixel = (words | 1) * _WORD
         weight = weight.transpose(0, 2, 3, 1).reshape(layer.K, layer.fy * line, 1, 1)
         return View(layer.fy * line, weight, pixel, pixel * layer.ox, 0, 0, layer.ox, windows=True)
+    if in_blocks(layer):
+        return _blocks(layer, weight)
     if in_pairs(layer):
         return _pairs(layer, weight, row)
     sy, sx = layer.stride
     left, right = layer.pad[1], layer.pad[3]
     return View(layer.C, weight, layer.C * sx, row * sy, left, right, layer.ox)
+
+
+def _blocks(layer: Weighted, weight: Array) -> View:
+    """The filter covers the blocks before and at an output's, or, without padding, at and behind.
+
+    Of a block's four words (``siracusa_neureka_windows.h``), bytes that are no pixels have zeros.
+    """
+    top, left = layer.pad[:2]
+    blocked = np.zeros((layer.K, 4 * _WORD, 3, 3), np.int64)
+    for y, x in np.ndindex(3, 3):
+        (block_y, lower), (block_x, right) = divmod(y - top, 2), divmod(x - left, 2)
+        channel = 2 * _WORD * lower + layer.C * right
+        place = slice(channel, channel + layer.C)
+        blocked[:, place, 1 + block_y, 1 + block_x] = weight[:, :, y, x]
+    # Without padding, the last output's filter may reach one more block.
+    columns = layer.ox if left else min(layer.ox + 1, -(-layer.ix // 2))
+    return View(
+        4 * _WORD, blocked, _BLOCK, _BLOCK * columns, 1, layer.ox + 1 - columns, layer.ox,
+        blocks=True, top=int(not top),
+    )  # fmt: skip
 
 
 def _pairs(layer: Weighted, weight: Array, row: int) -> View:

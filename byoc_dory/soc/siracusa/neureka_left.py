@@ -43,7 +43,7 @@ def _may_leave(plan: LayerPlan, following: Follower) -> bool:
         and plan.follower is None
         and all(next_plan.resident_inputs)
         and next_plan.preloaded
-        and not view_of(next_layer).windows
+        and not view_of(next_layer).copied
     )
 
 

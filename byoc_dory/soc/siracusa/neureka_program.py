@@ -175,7 +175,9 @@ def _result(layer: Weighted, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Opera
         block = Block.of_rows(y.out_size, row, row, step * row)
         buffer = step * most * row
         return result_of(plan, y.out_start * row, block, layer.oy * row, buffer, title="result")
-    each = k.step * (5 if keeps_some(layer) else 1) + (view.pixel if view.windows else 0)
+    buffer = most * layer.ox * k.step * (5 if keeps_some(layer) else 1)
+    if view.copied:
+        buffer += (most + view.blocks) * view.row
     return matrix_result(
         plan,
         y,
@@ -183,7 +185,7 @@ def _result(layer: Weighted, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Opera
         per_y=layer.ox,
         row_bytes=layer.K,
         pitch=k.step,
-        buffer=most * layer.ox * each,
+        buffer=buffer,
         transposed=False,
     )
 
@@ -211,8 +213,8 @@ class JobKind:
 
 
 def job_axis(layer: Weighted, y: TileAxis) -> TileAxis:
-    """Return the rows that the engine reads: those of the input, or one of windows per output."""
-    if not view_of(layer).windows:
+    """Return the rows that the engine reads: those of the input, or those that the cores copy."""
+    if not view_of(layer).copied:
         return y
     return plain_axis(y.name, y.title, y.size, y.step)
 
@@ -220,10 +222,10 @@ def job_axis(layer: Weighted, y: TileAxis) -> TileAxis:
 def job_kinds(core: Neureka, layer: Weighted, y: TileAxis, outputs: int) -> tuple[JobKind, ...]:
     """Return the jobs of each kind of tile with this many output channels, in the kinds' order."""
     kinds = []
-    rows = job_axis(layer, y)
+    rows, view = job_axis(layer, y), view_of(layer)
     for kind, first in enumerate(rows.kinds[0]):
         span = rows.spans[first]
-        shape = TileShape(span.out_size, span.in_size, span.pad, outputs)
+        shape = TileShape(span.out_size, span.in_size + view.blocks, span.pad + view.top, outputs)
         kinds += [JobKind(kind, job, shape) for job in jobs_of(core, layer, shape)]
     return tuple(kinds)
 
@@ -235,32 +237,37 @@ def _fields(
     if core.weight_memory:
         weights = Far(PACKED) + k.index * (k.step * channel_bytes(core, layer))
     view = view_of(layer)
-    source = _windows(layer, y, out) if view.windows else Place("in")
+    source: Value = Place("in")
+    rows, top, before = y.in_size, y.pad, dict[str, Entry]()
+    if view.copied:
+        source, rows, top = _copied(layer, y, out, view), y.out_size + int(view.blocks), view.top
+        before = (_blocks if view.blocks else _windows)(layer, y, source, view)
     return {
         "weights": weights,
         "input": source,
         "output": Place("out") + _kept_bytes(layer, y),
         "factors": Place("weights"),
         "rows": y.out_size,
-        "inputs": y.out_size if view.windows else y.in_size,
-        "top": 0 if view.windows else y.pad,
+        "inputs": rows,
+        "top": top,
         "outputs": k.out_size,
         "pitch": layer.K if out.resident else k.step,
-        **(_before(layer, y, source, view) if view.windows else {}),
+        **before,
         **_after(layer, y, k, out),
     }
 
 
-def _windows(layer: Weighted, y: TileAxis, out: Operand) -> Value:
-    """Return the place of a tile's windows: behind its result, or behind all of it if it stays."""
-    pixel = view_of(layer).pixel
+def _copied(layer: Weighted, y: TileAxis, out: Operand, view: View) -> Value:
+    """Return the place of what the cores copy: behind a tile's result, or behind all of it."""
+    row = layer.ox * layer.K
     if not out.resident:
-        return Place("out") + max(span.out_size for span in y.spans) * layer.ox * layer.K
-    behind = round_up(layer.oy * layer.ox * layer.K, ALIGNMENT)
-    return Place("out") + behind + y.out_start * (layer.ox * (max(layer.K, pixel) - layer.K))
+        return Place("out") + max(span.out_size for span in y.spans) * row
+    behind = round_up(layer.oy * row, ALIGNMENT)
+    place = Place("out") + behind + y.out_start * (max(row, view.row) - row)
+    return place + y.index * view.row if view.blocks else place
 
 
-def _before(layer: Weighted, y: TileAxis, source: Value, view: View) -> dict[str, Entry]:
+def _windows(layer: Weighted, y: TileAxis, source: Value, view: View) -> dict[str, Entry]:
     """Return the windows that the cores copy before a tile's jobs are started."""
     return {
         "windows.in": Place("in"),
@@ -277,6 +284,20 @@ def _before(layer: Weighted, y: TileAxis, source: Value, view: View) -> dict[str
         "windows.pad_top": y.pad,
         "windows.pad_left": layer.pad[1],
         "windows.pitch": view.pixel,
+    }
+
+
+def _blocks(layer: Weighted, y: TileAxis, source: Value, view: View) -> dict[str, Entry]:
+    """Return the blocks that the cores copy before a tile's jobs are started."""
+    return {
+        "blocks.in": Place("in"),
+        "blocks.to": source,
+        "blocks.rows": y.out_size + 1,
+        "blocks.columns": view.row // view.pixel,
+        "blocks.iy": y.in_size,
+        "blocks.ix": layer.ix,
+        "blocks.c": layer.C,
+        "blocks.pad_top": y.pad + layer.pad[0] % 2,  # they begin in even rows of the map
     }
 
 
@@ -338,20 +359,26 @@ def costs_of(soc: Soc, core: Neureka, layer: Weighted) -> Costs:
 
 
 def _cycles_before(core: Neureka, call: Call) -> int:
-    """Return the cycles in which the cores copy a tile's windows."""
+    """Return the cycles in which the cores copy a tile's windows or blocks."""
+    if "blocks.rows" in call.fields:
+        lines = 2 * -(-call.number("blocks.rows") // core.window_cores)
+        line = core.block_line_cycles + call.number("blocks.columns") * core.block_pair_cycles
+        return core.block_call_cycles + lines * line
     if "windows.rows" not in call.fields:
         return 0
 
     def of(name: str) -> int:
         return call.number(f"windows.{name}")
 
-    pixels, rows, line = of("rows") * of("columns"), of("fy"), of("fx") * of("c")
+    rows, columns, line = of("fy"), of("columns"), of("fx") * of("c")
+    pixels = of("rows") * columns
     down = _inside(of("rows"), of("stride_y"), of("pad_top"), rows, of("iy"))
-    across = _inside(of("columns"), of("stride_x"), of("pad_left"), of("fx"), of("ix"))
+    across = _inside(columns, of("stride_x"), of("pad_left"), of("fx"), of("ix"))
     aligned = line % 4 == of("c") % 4 == 0
     word = core.window_word_cycles if aligned else core.window_odd_word_cycles
     window = core.window_cycles + rows * (core.window_row_cycles + -(-line // 4) * word)
-    work = pixels * window + (pixels - down * across) * core.window_edge_cycles
+    work = pixels * window + of("rows") * (columns - across) * core.window_edge_cycles
+    work += (of("rows") - down) * across * core.window_clear_cycles
     # All cores have the same odd number of windows, but for the last.
     most = min(pixels, -(-pixels // core.window_cores) | 1)
     return core.window_call_cycles + work * most // pixels

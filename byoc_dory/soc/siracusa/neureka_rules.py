@@ -8,7 +8,7 @@ from byoc_dory.soc.cluster.requant import mul_shift
 from byoc_dory.soc.cluster.rules import data_is_8_bits, groups_are_one_or_depthwise
 from byoc_dory.soc.rules import ACCEPTED, dilation_is_one, smallest_tile_fits
 from byoc_dory.soc.siracusa.neureka_core import Neureka
-from byoc_dory.soc.siracusa.neureka_layer import factors_of, in_windows, keeps_some, view_of
+from byoc_dory.soc.siracusa.neureka_layer import factors_of, keeps_some, view_of
 from byoc_dory.soc.siracusa.neureka_tiles import mode_of, packed_bytes, smallest_bits
 from byoc_dory.verdict import Refused, Verdict
 
@@ -51,12 +51,12 @@ def padding_is_the_engines(soc: Soc, core: Neureka, layer: Layer) -> Verdict:
     """
     assert isinstance(layer, Weighted), layer  # checked before
     top, left, bottom, right = layer.pad
-    if in_windows(layer):
+    view = view_of(layer)
+    if view.copied:
         if max(top, bottom) < layer.fy and max(left, right) < layer.fx:
             return ACCEPTED
     else:
         most = 0 if layer.fy == 1 else core.max_padding
-        view = view_of(layer)
         ends = ((bottom, layer.oy), (view.right, view.columns))
         at_ends = all(pad <= 1 or size <= core.block for pad, size in ends)
         if max(layer.pad) <= most and at_ends:

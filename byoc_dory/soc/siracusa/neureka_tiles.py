@@ -283,12 +283,14 @@ def tiling_problem(soc: Soc, core: Neureka, layer: Weighted, l1_budget: int) -> 
     each = 0 if core.weight_memory else channel_bytes(core, layer)
     shared = packed_weights(core, layer).data.size if depthwise and not core.weight_memory else 0
     behind = view.row_step * view.column_step - (view.column_step == 1)
-    if view.windows:
-        behind = -(-view.pixel // layer.K)
+    if view.copied:
+        # As neureka_program.py places them, in the worst case in tiles of a row.
+        row = layer.ox * layer.K
+        behind = -(-(max(row, view.row) + view.blocks * view.row) // row)
     return TilingProblem(
         name=layer.name,
-        l1_limit=min(l1_budget, soc.memory(core.l1).size - (_BEHIND if view.windows else 0)),
-        k=Axis(layer.K, tiled=not (depthwise or drops or view.windows), step=_CHANNEL_STEP),
+        l1_limit=min(l1_budget, soc.memory(core.l1).size - (_BEHIND if view.copied else 0)),
+        k=Axis(layer.K, tiled=not (depthwise or drops or view.copied), step=_CHANNEL_STEP),
         c=Axis(layer.C, tiled=False),
         y=Axis(layer.oy),
         x=Axis(layer.ox, tiled=False),

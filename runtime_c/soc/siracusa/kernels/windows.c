@@ -1,4 +1,5 @@
-/* siracusa_neureka_windows: windows inside of the map are copied in words, others row by row. */
+/* siracusa_neureka_windows: windows with all columns inside of the map are copied in words, others row
+ * by row. */
 #include "htvm_bytes.h"
 #include "htvm_simd.h"
 #include "siracusa_neureka_windows.h"
@@ -88,6 +89,18 @@ static void copy_bytes(uint8_t *to, const uint8_t *from, uint32_t bytes)
     }
 }
 
+/* Clears the rows outside of the map of windows whose columns are inside. */
+static void clear_outside(const siracusa_neureka_windows_t *w, side_t y, uint8_t *to, uint32_t count)
+{
+    const uint32_t row = w->fx * w->c, end = w->fy * row;
+    const uint32_t above = y.count == 0 ? end : y.tap * row;
+    const uint32_t below = y.count == 0 ? end : above + y.count * row;
+    for (; count != 0; count--, to += w->pitch) {
+        clear_exactly(to, above);
+        clear_exactly(to + below, end - below);
+    }
+}
+
 /* Copies the part of a window that is inside; the rest becomes 0.  Beside a row there are others,
  * which are read, too, and cleared; not beside the first and the last row of the map. */
 static void copy_part(const siracusa_neureka_windows_t *w, const htvm_windows_t *whole, side_t y,
@@ -131,7 +144,7 @@ void siracusa_neureka_windows(const void *args, uint32_t core, uint32_t cores)
     uint32_t left = begin >= pixels ? 0 : pixels - begin < each ? pixels - begin : each;
     uint32_t y = begin / w.columns, x = begin - y * w.columns;
     uint8_t *to = (uint8_t *)w.to + begin * w.pitch;
-    const htvm_windows_t whole = {
+    htvm_windows_t some = {
         w.fy, (row + 3u) / 4u, w.ix * w.c, row, w.stride_x * w.c, w.pitch,
     };
     /* The columns whose windows are inside: from first to end - 1. */
@@ -142,12 +155,19 @@ void siracusa_neureka_windows(const void *args, uint32_t core, uint32_t cores)
     while (left != 0) {
         const side_t down = side_of(y * w.stride_y, w.pad_top, w.fy, w.iy);
         uint32_t count = 1;
-        if (down.count == w.fy && x >= first && x < end) {
+        if (x >= first && x < end) {
             count = end - x < left ? end - x : left;
             const uint32_t column = x * w.stride_x - w.pad_left;
-            copy_whole(&whole, to, (const uint8_t *)w.in + (down.at * w.ix + column) * w.c, count);
+            some.rows = down.count;
+            if (down.count != 0) {
+                copy_whole(&some, to + down.tap * row,
+                           (const uint8_t *)w.in + (down.at * w.ix + column) * w.c, count);
+            }
+            if (down.count != w.fy) {
+                clear_outside(&w, down, to, count);
+            }
         } else {
-            copy_part(&w, &whole, down, side_of(x * w.stride_x, w.pad_left, w.fx, w.ix), to);
+            copy_part(&w, &some, down, side_of(x * w.stride_x, w.pad_left, w.fx, w.ix), to);
         }
         to += count * w.pitch;
         left -= count;
