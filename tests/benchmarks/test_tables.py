@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from benchmarks.made_of import RowSource, computed, program, record, recorded
-from benchmarks.tables import TABLES, Table, stale
+from benchmarks.tables import TABLES, Part, Table, Verdict, checked, parts_of, verdict
 from htvm import zoo
 from htvm.errors import DependencyError
 from htvm.progress import Progress
@@ -65,19 +66,55 @@ def test_a_changed_cost_makes_a_row_stale() -> None:
     assert digests[0] == known != digests[1]
 
 
-def test_stale_rows_are_named(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Figures of a table of two rows, which was never made."""
     cycles = {"one": 1, "two": 2}
     rows = [computed(name, partial(cycles.__getitem__, name)) for name in cycles]
     monkeypatch.setattr("benchmarks.made_of.DIGESTS", tmp_path / "digests.json")
     monkeypatch.setattr(Table, "rows", lambda table: iter(rows))
-    table = Table("numbers", 1, "benchmarks.numbers")
+    monkeypatch.setattr("benchmarks.tables.TABLES", [Table("numbers", 1, "benchmarks.numbers")])
     record("other", [])
-    assert list(stale(table, Progress())) == ["one: was never made", "two: was never made"]
-    record("numbers", rows)
-    assert list(stale(table, Progress())) == []
-    cycles["two"] = 3
-    (said,) = stale(table, Progress())
-    assert said.startswith("two: made of ")
+    return cycles
+
+
+def test_a_stale_row_is_named(numbers: dict[str, int]) -> None:
+    two = Part("numbers", "two")
+    assert verdict(two) == Verdict(stale=True, said="two: was never made")
+    record("numbers", Table("numbers", 1, "benchmarks.numbers").rows())
+    assert verdict(two) == Verdict()
+    numbers["two"] = 3
+    found = verdict(two)
+    assert found.stale
+    assert found.said.startswith("two: made of ")
+
+
+def test_a_table_is_done_with_its_first_stale_row(numbers: dict[str, int]) -> None:
+    slow, quick = (Table(name, minutes, "") for name, minutes in (("slow", 9), ("quick", 1)))
+    assert {part.table for part in parts_of([slow, quick])[:2]} == {"quick"}
+    seen: list[Part] = []
+
+    def check(part: Part) -> Verdict:
+        seen.append(part)
+        return Verdict(stale=part.table == "slow", said=part.row)
+
+    with ThreadPoolExecutor(1) as pool:
+        found = dict(checked([slow, quick], check, pool, Progress()))
+    assert [table.name for table in found] == ["quick", "slow"]
+    assert [verdict.said for verdict in found[quick]] == [part.row for part in seen[:2]]
+    assert found[slow][0].stale
+
+
+def test_a_check_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.json"
+    table = Table("page", 1, "", check=f"json.tool {page}")
+    monkeypatch.setattr("benchmarks.tables.TABLES", [table])
+    page.write_text("{}")
+    assert verdict(Part("page")) == Verdict()
+    page.write_text("{")
+    found = verdict(Part("page"))
+    assert found.stale
+    assert "line 1 column 2" in found.said
 
 
 def test_rows_that_cannot_be_made_keep_their_digests(tmp_path) -> None:

@@ -2,11 +2,12 @@
 
 A fenced block ``console`` starts with ``$ htvm ...`` and continues with what that prints.  A block
 ``python`` may be followed by a block ``text`` with what it prints; the blocks of a page share their
-names, and run in a folder of their own.  A table that the code writes stands below a comment with
-the Python that prints it: ``<!-- python: print(...) -->``.  Where commands name the target
-``mychip``, it is the SoC that ``htvm targets new mychip`` writes.
+names, and run in a folder of their own.  A block ``py`` is not run.  A table that the code writes
+stands below a comment with the Python that prints it: ``<!-- python: print(...) -->``.  Where
+commands name the target ``mychip``, it is the SoC that ``htvm targets new mychip`` writes.
 
     python -m tests.docs.outputs docs/guides/verify.md ...    writes the outputs of today
+    python -m tests.docs.outputs --check PAGE ...             fails where they differ
 """
 
 from __future__ import annotations
@@ -19,12 +20,34 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterable
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
 import htvm
 from htvm.tools.cli.app import main
 from htvm.tools.skeleton import new_soc
+
+PAGES = (
+    "README.md",
+    "docs/tutorial.md",
+    "docs/bring-your-own-soc.md",
+    "docs/guides/first-report.md",
+    "docs/guides/verify.md",
+    "docs/guides/export.md",
+    "docs/guides/from-microtvm.md",
+    "docs/guides/from-tvmc.md",
+    "docs/guides/own-pipeline.md",
+    "docs/guides/quantize.md",
+    "docs/guides/fit.md",
+    "docs/guides/explain.md",
+    "docs/guides/report.md",
+    "docs/guides/boards.md",
+)
+"""Pages that show what comes out, below the root of the checkout."""
+
+QUOTING = ("docs/comparison.md", "docs/contract.md", "docs/guides/relax-to-c.md")
+"""Pages that quote figures of tables, or take a moment."""
 
 _BLOCK = re.compile(
     r"```(console|python|text)\n(.*?)```\n|(<!-- python: (.*?) -->\n)(?:\|[^\n]*\n)+", re.S
@@ -93,9 +116,34 @@ def _captured(work: Any) -> str:
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
+def changes(page: Path, folder: Path) -> list[str]:
+    """What a page shows that does not come out today, as lines of a difference.
+
+    Args:
+        page: its file.
+        folder: to run in; an empty one.
+    """
+    text = page.read_text(encoding="utf-8")
+    today = rewritten(text, folder).splitlines()
+    return list(unified_diff(text.splitlines(), today, "shown", "today", "", ""))
+
+
+def _main(pages: list[str]) -> None:
+    for page in (Path(name).resolve() for name in pages if name != "--check"):
+        with tempfile.TemporaryDirectory() as folder:
+            if "--check" in pages:
+                found = changes(page, Path(folder))
+                if found:
+                    sys.exit("\n".join([*found, f"{page.name}: {_first(found)}"]))
+            else:
+                today = rewritten(page.read_text(encoding="utf-8"), Path(folder))
+                page.write_text(today, encoding="utf-8")
+
+
+def _first(found: list[str]) -> str:
+    """The first line of a page that is not so today."""
+    return next(line for line in found[2:] if line[:1] in "+-")
+
+
 if __name__ == "__main__":
-    for page in map(Path, sys.argv[1:]):
-        page = page.resolve()
-        with tempfile.TemporaryDirectory() as place:
-            found = rewritten(page.read_text(encoding="utf-8"), Path(place))
-        page.write_text(found, encoding="utf-8")
+    _main(sys.argv[1:])
