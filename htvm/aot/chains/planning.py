@@ -505,9 +505,11 @@ class _Planner:
         assert cuts is not None
         worst = max(cuts, key=lambda each: each.bytes)
         units = self.network.units[worst.first : worst.behind]
-        named = units[0].name if len(units) == 1 else f"{units[0].name} to {units[-1].name}"
         how = "by rows" if worst.by_rows else "as a whole"
-        return _too_small(limit, least, f"{named} {how} take {worst.bytes:,} B")
+        named, takes = f"{units[0].name} {how}", "takes"
+        if len(units) > 1:
+            named, takes = f"{units[0].name} to {units[-1].name} {how}", "take"
+        return _too_small(limit, least, f"{named} {takes} {worst.bytes:,} B")
 
 
 def _path(best: Sequence[tuple[float, float, _Segment | None] | None]) -> list[_Segment]:
