@@ -8,7 +8,7 @@ row (`htvm.aot.chains`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ROW_AXIS = 1
 _AXES = 4
@@ -37,6 +37,10 @@ class RowWindow:
     def is_padded(self) -> bool:
         """Whether it has any padding."""
         return any((self.top, self.left, self.bottom, self.right))
+
+    def of_band(self, rows: int) -> RowWindow:
+        """Return the rows that are read for so many rows at once, from the first one on."""
+        return replace(self, size=self.size + (rows - 1) * self.stride)
 
 
 def has_rows(shape: Sequence[int]) -> bool:

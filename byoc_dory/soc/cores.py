@@ -40,14 +40,22 @@ class RowCost:
         call: of calling a row's kernel.
         byte: per byte that is copied or moved.
         idle_mac: per multiply-accumulate of a pixel that a block of several computes for nothing.
+        lone: per output of a depthwise convolution in blocks of pixels, beyond its products.
+        banded: the same in bands of many rows.
+        pairs: the same in bands of few rows, for each row of their input by those of the output.
+        channel: per channel of such a band.
     """
 
     call: float
     byte: float
     idle_mac: float
+    lone: float
+    banded: float
+    pairs: float
+    channel: float
 
 
-ROW_COST = RowCost(call=70, byte=0.6, idle_mac=1.0)
+ROW_COST = RowCost(call=70, byte=0.6, idle_mac=1.0, lone=8.7, banded=4.5, pairs=1.8, channel=60)
 """Counted in the emulator of a Cortex-M4; other cores choose by the same proportions."""
 
 

@@ -331,7 +331,8 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     if isinstance(row, Depthwise) and row.band:
         pairs, x, weights, *sizes = sums.of_band(row, loop.loop_var, *block)
         operands = [out, x, first_of(pairs), weights, *bias, *factors, *sizes, zero]
-        return SeqStmt([AllocBuffer(pairs), call(f"{row.name}{block[1]}", *operands)])
+        function = f"{row.name}{block[0] if row.lines else block[1]}"
+        return SeqStmt([AllocBuffer(pairs), call(function, *operands)])
     if isinstance(row, Depthwise):
         function = f"{row.name}{block[0]}_{block[1]}"
         x, weights, *sizes = sums.of_channel(loop.loop_var, *block)

@@ -93,7 +93,7 @@ def compile_cpu(
     symbols: Symbols | None = None,
     exact: bool = True,
     pool: ConstantPool | None = None,
-    apart: bool = False,
+    spare: int | None = None,
     on_demand: bool = False,
 ) -> CpuCode:
     """Compile everything in ``main`` except calls of regions.
@@ -117,8 +117,8 @@ def compile_cpu(
         exact: whether every compiler and library must give the same numbers: then kernels call no
             mathematical functions, and no int32 value may overflow.
         pool: constants that there are already; new ones are added.
-        apart: whether results run apart from each other, so that what a kernel needs besides its
-            tensors has no room beside larger ones of others.
+        spare: bytes that a kernel may take besides its largest tensor, if results run apart from
+            each other; ``None``: as many as the largest tensor of all leaves.
         on_demand: whether each kernel is made only when it is asked for (`CpuCode.made`).  Until
             then it is a sketch without code, which needs nothing besides its tensors and may write
             its output over any input: that takes at most the bytes of the kernel.
@@ -148,7 +148,7 @@ def compile_cpu(
     symbols = Symbols(prefix) if symbols is None else symbols
     pool = ConstantPool() if pool is None else pool
     compiler = _Compiler(
-        fused, symbols, kernels, cores, core, scarce, exact, pool, apart, on_demand
+        fused, symbols, kernels, cores, core, scarce, exact, pool, spare, on_demand
     )
     return compiler.run()
 
@@ -275,7 +275,7 @@ class _Compiler:
         scarce: bool,
         exact: bool,
         pool: ConstantPool,
-        apart: bool,
+        spare: int | None,
         on_demand: bool,
     ) -> None:
         self.fused = fused
@@ -289,7 +289,7 @@ class _Compiler:
         self.largest = _largest_tensor(fused.module["main"])
         bands = any(row.band for row in core.depthwise)
         self.growing = _growing(fused.module["main"]) if bands else set()
-        self.apart = apart
+        self.spare = spare
         self.on_demand = on_demand
         self.parts: dict[str, _Part] = {}  # by the tensor that a call makes
         self.constants = _constants(fused.module)
@@ -557,9 +557,10 @@ class _Compiler:
         """Return the bytes that a kernel's larger tensor and its workspaces may take."""
         if not self.scarce:
             return None
-        if not self.apart:
+        if self.spare is None:
             return self.largest
-        return max(bytes_of(buffer) for at, buffer in enumerate(func.params) if at not in constants)
+        tensors = [buffer for at, buffer in enumerate(func.params) if at not in constants]
+        return max(map(bytes_of, tensors)) + self.spare
 
     def _compile(
         self,

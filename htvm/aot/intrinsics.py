@@ -248,6 +248,9 @@ class Depthwise:
             band of rows with all channels, requantized as above; multiples of them only.  The
             function's name ends in the stride.
         strides: of such a function.
+        lines: by the rows of a map, if they are so few, what their pixels must be multiples of for
+            a function that computes all of them, whose name ends in their number instead; empty: it
+            is for any number.
         window: rows and columns of the only filter that the function computes, with all that
             follows: whole rows of the output at strides 1 and 2, if they are requantized to int8
             as `htvm.aot.rescale` reads it and nothing else limits them.
@@ -268,6 +271,7 @@ class Depthwise:
     two_rows: int = 0
     band: int = 0
     strides: tuple[int, ...] = ()
+    lines: Mapping[int, int] = field(default_factory=dict[int, int], hash=False)
     window: tuple[int, int] | None = None
     narrowest: Mapping[int, int] = field(default_factory=dict[int, int], hash=False)
     adds: Adds | None = field(default=None, compare=False)
@@ -525,6 +529,7 @@ CHANNEL_TAPS = Depthwise("htvm_vectors_sums", group=0, adds=_all_products)
 
 _FOUR_PIXELS = Depthwise(pixels=4, native="htvm_native_depthwise")
 BAND = Depthwise("htvm_band_", band=4, strides=(1,), width=3, adds=_all_products)
+LINES = replace(BAND, name="htvm_lines_", lines={1: 4, 2: 2})
 THREE_BY_THREE = Depthwise(
     "htvm_depthwise_", scaled=(3, 4, 5), distance=4095, two_rows=65_535, adds=_all_products
 )
@@ -544,3 +549,9 @@ KERNELS: Mapping[str, CoreKernels] = {
     ),
 }
 """By what a core has (`byoc_dory.soc.cores.Host.simd`)."""
+
+KERNELS_OF_ROWS: Mapping[str, CoreKernels] = {
+    **KERNELS,
+    "dsp": replace(KERNELS["dsp"], depthwise=(LINES, *KERNELS["dsp"].depthwise)),
+}
+"""The same for kernels that compute few rows of a map at a time."""

@@ -342,11 +342,13 @@ class Sums:
             rows, stride: of the band.
         """
         axes = [axis for axis in self.axes if axis.extent > 1]
-        down, across, own, row, channels = ([axis.data for axis in axes] + [None] * 5)[:5]
-        extents = [axis.extent for axis in axes]
+        steps, extents = [axis.data for axis in axes], [axis.extent for axis in axes]
+        if rows == 1:
+            steps, extents = [0, *steps], [1, *extents]
+        down, across, own, row, channels = (steps + [None] * 5)[:5]
         if extents[:1] + extents[2:] != [rows, how.band, 3, 3] or row is None or channels is None:
             raise wrong_loop(self.where)
-        if (down, across, own) != (stride * row, stride * channels, 1):
+        if (down, across, own) != (stride * row * (rows > 1), stride * channels, 1):
             raise wrong_loop(self.where)
         width = extents[1]
         pairs = tirx.decl_buffer((how.pairs(rows, width, stride),), "uint32", name="pairs")

@@ -125,25 +125,27 @@ HTVM_CHAIN_SHARED void htvm_strip_add(int32_t *sums, const int8_t *row, int32_t 
     }
 }
 
-/* Returns where the next row goes, and counts it; NULL if there is no room.
+/* Returns where the next rows go, and counts them; NULL if there is no room.
  *
  *   pitch   bytes from one row to the next
  *   rows    rows for which there is room
  *   keep    the first row that is still read
+ *   count   how many rows come
  */
-HTVM_CHAIN_SHARED int8_t *htvm_strip_room(htvm_strip_t *strip, int32_t pitch, int32_t rows, int32_t keep)
+HTVM_CHAIN_SHARED int8_t *htvm_strip_room(htvm_strip_t *strip, int32_t pitch, int32_t rows, int32_t keep,
+                                          int32_t count)
 {
     int32_t held = strip->next - strip->first;
-    if (held == rows) {
+    if (held + count > rows) {
         const int32_t kept = strip->next > keep ? strip->next - keep : 0;
-        if (kept >= rows) {
+        if (kept + count > rows) {
             return NULL;
         }
-        htvm_strip_copy(strip->at, strip->at + (rows - kept) * pitch, kept * pitch);
+        htvm_strip_copy(strip->at, strip->at + (held - kept) * pitch, kept * pitch);
         strip->first = strip->next - kept;
         held = kept;
     }
-    strip->next++;
+    strip->next += count;
     return strip->at + held * pitch;
 }
 

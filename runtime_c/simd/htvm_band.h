@@ -100,26 +100,39 @@ typedef struct {
     "strb r6, [r2]\n strb r7, [r2, r3]\n add r2, r2, r3, lsl #1\n"                                 \
     "ldr r3, [sp, #24]\n str r2, [sp]\n"
 
-/* The whole; `halve` is a macro. */
-#define HTVM_BAND_TEXT(halve)                                                                      \
+/* Takes over what it is given, and makes the pairs of four channels: two columns after the other; the
+ * last one may be alone. */
+#define HTVM_BAND_PAIRS                                                                            \
     "push {r7, r9}\n sub sp, sp, #112\n add r12, sp, #32\n"                                        \
     "ldm r0!, {r1, r2, r3, r4, r5, r6, r8, r10}\n stm r12!, {r1, r2, r3, r4, r5, r6, r8, r10}\n"   \
     "ldm r0!, {r1, r2, r3, r4, r5, r6, r8, r10}\n stm r12!, {r1, r2, r3, r4, r5, r6, r8, r10}\n"   \
     "ldrd r1, r2, [r0]\n str r1, [sp, #8]\n str r2, [sp, #96]\n"                                   \
-    /* Four channels: two columns after the other; the last one may be alone. */                   \
     "1:\n ldr r0, [sp, #76]\n ldr r1, [sp, #48]\n ldr r2, [sp, #44]\n ldr r5, [sp, #40]\n"         \
     "ldrd r3, r4, [sp, #80]\n str r1, [sp, #100]\n"                                                \
     "2:\n cmp r4, #1\n it eq\n moveq r2, #0\n mov lr, r0\n lsrs r12, r5, #5\n bcc 3f\n" HTVM_PAIRS \
     "3:\n" HTVM_PAIRS HTVM_PAIRS "subs r12, r12, #1\n bne 3b\n"                                    \
-    "add r0, lr, r2, lsl #1\n subs r4, r4, #2\n bgt 2b\n"                                          \
-    /* A channel. */                                                                               \
+    "add r0, lr, r2, lsl #1\n subs r4, r4, #2\n bgt 2b\n"
+
+/* A channel's filter, factors and first output; its first pairs are in r0 then. */
+#define HTVM_BAND_CHANNEL                                                                          \
     "4:\n ldr r0, [sp, #52]\n" HTVM_FILTER "str r0, [sp, #52]\n"                                   \
     "add r7, sp, #56\n ldm r7, {r0, r1, r2, r3}\n ldr r4, [r0], #4\n ldr r5, [r1], #4\n"           \
     "ldrb r6, [r2], #1\n str r3, [sp]\n add r3, r3, #1\n stm r7, {r0, r1, r2, r3}\n"               \
-    "str r4, [sp, #20]\n sub r6, r6, #2\n strd r6, r5, [sp, #12]\n"                                \
+    "str r4, [sp, #20]\n sub r6, r6, #2\n strd r6, r5, [sp, #12]\n ldr r0, [sp, #100]\n"
+
+/* Goes on with the next channel, or with the next four. */
+#define HTVM_BAND_NEXT                                                                             \
+    "9:\n ldr r0, [sp, #100]\n add r0, r0, #4\n str r0, [sp, #100]\n ldr r1, [sp, #48]\n"          \
+    "sub r1, r0, r1\n cmp r1, #16\n bne 4b\n"                                                      \
+    "ldr r0, [sp, #76]\n add r0, r0, #4\n str r0, [sp, #76]\n ldrd r0, r1, [sp, #68]\n"            \
+    "cmp r0, r1\n bne 1b\n add sp, sp, #112\n pop {r7, r9}\n"
+
+/* The whole; `halve` is a macro. */
+#define HTVM_BAND_TEXT(halve)                                                                      \
+    HTVM_BAND_PAIRS HTVM_BAND_CHANNEL                                                              \
     "ldr r4, [sp, #96]\n add r3, r3, r4\n sub r3, r3, #1\n str r3, [sp, #104]\n"                   \
     "ldrd r5, r4, [sp, #40]\n str r4, [sp, #4]\n"                                                  \
-    "ldr r0, [sp, #100]\n add r1, r0, r5\n ldrd r2, r3, [sp, #88]\n add r2, r2, r0\n"              \
+    "add r1, r0, r5\n ldrd r2, r3, [sp, #88]\n add r2, r2, r0\n"                                   \
     "add r3, r3, r0\n strd r3, r2, [sp, #24]\n"                                                    \
     "5:\n" HTVM_TWO_BY_TWO_OUTPUTS(halve) "cmp r0, r3\n bne 5b\n"                                  \
     /* The next two columns, unless these were the last; then maybe a single one. */               \
@@ -140,10 +153,7 @@ typedef struct {
     "ldr r4, [sp, #92]\n add r4, r4, r0\n strd r4, r3, [sp, #24]\n cmp r2, r7\n bne 5b\n b 8b\n"   \
     "10:\n ldr r4, [sp, #32]\n sub r0, r0, #16\n sub r1, r1, #16\n sub r2, r2, r4\n str r2, [sp]\n" \
     "str r3, [sp, #24]\n b 5b\n"                                                                   \
-    "9:\n ldr r0, [sp, #100]\n add r0, r0, #4\n str r0, [sp, #100]\n ldr r1, [sp, #48]\n"          \
-    "sub r1, r0, r1\n cmp r1, #16\n bne 4b\n"                                                      \
-    "ldr r0, [sp, #76]\n add r0, r0, #4\n str r0, [sp, #76]\n ldrd r0, r1, [sp, #68]\n"            \
-    "cmp r0, r1\n bne 1b\n add sp, sp, #112\n pop {r7, r9}\n"
+    HTVM_BAND_NEXT
 #endif
 
 /* Computes rows of `width` pixels, at least two, from rows of `row` elements at `x`, with multiples of

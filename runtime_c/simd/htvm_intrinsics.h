@@ -118,6 +118,7 @@ HTVM_INLINE int32_t htvm_scale_least(int32_t sum, uint32_t doubled, uint32_t shi
 
 #include "htvm_band.h"
 #include "htvm_depthwise.h"
+#include "htvm_lines.h"
 #include "htvm_nines.h"
 #include "htvm_pool.h"
 #include "htvm_rescale.h"

@@ -26,6 +26,7 @@ class Strip:
         copied: whether its rows are copied from the whole tensor, to get their padding.
         pixel: bytes of a pixel; copies may get channels of zeros, which make words.
         summed: whether it is the sum of all rows instead, int32 for each element.
+        band: rows that come at once; those of padding come alone.
     """
 
     tensor: RowTensor
@@ -37,6 +38,7 @@ class Strip:
     copied: bool = False
     pixel: int = 0
     summed: bool = False
+    band: int = 1
 
     @property
     def row(self) -> int:
@@ -71,19 +73,21 @@ class Source:
 
 @dataclass(frozen=True)
 class Stage:
-    """What makes a row: a unit, or the copy of a row into a strip.
+    """What makes rows: a unit, or the copy of a row into a strip.
 
     Attributes:
         name: name of the tensor.
         unit: the unit, by its number in the network; ``None`` copies, or adds to sums.
-        strip: whether the row goes into a strip, else into the whole tensor.
-        sources: what it reads.
+        strip: whether the rows go into a strip, else into the whole tensor.
+        sources: what it reads for them.
+        band: how many rows it makes at once.
     """
 
     name: str
     unit: int | None
     strip: bool
     sources: tuple[Source, ...]
+    band: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +100,14 @@ class Chain:
         outputs: the tensors that it computes as a whole; the last unit's comes last.
         strips: the strips, by tensor.
         stages: what makes rows.
-        order: the stage that makes the next row, from the first row to the last.
+        order: the stage that makes the next rows, from the first row to the last.
         below: for each input, how many bytes before it the only output may start at least.
-        kept: by tensor, for each row that goes into its strip, the first one that is still read.
-        passing: the tensors of strips without padding for one row, which only exists until its
-            readers have made theirs.
+        kept: by tensor, whenever rows go into its strip, the first one that is still read.
+        passing: the tensors of strips without padding for the rows that come at once, which only
+            exist until their readers have made theirs.
         together: for each stage, all sets of these whose rows exist at once while it runs, its own
             among them.
+        bands: by number of a unit, what `chain_of` was given.
     """
 
     units: tuple[int, int]
@@ -115,6 +120,7 @@ class Chain:
     kept: Mapping[str, tuple[int, ...]]
     passing: tuple[str, ...]
     together: tuple[tuple[int, frozenset[str]], ...]
+    bands: Mapping[int, int]
 
     @property
     def copied(self) -> int:
@@ -128,12 +134,18 @@ class Chain:
 
     def moved_by(self, strip: Strip) -> int:
         """Return the bytes that a strip moves, given its room."""
-        first, moved = -strip.top, 0
-        for y, kept in enumerate(self.kept[strip.tensor.name], -strip.top):
-            if y - first == strip.rows:
-                moved += max(y - kept, 0) * strip.pitch
-                first = kept
-        return moved
+        return strip.pitch * sum(moved for *_, moved in self.arrivals(strip))
+
+    def arrivals(self, strip: Strip) -> Iterator[tuple[int, int, int]]:
+        """Yield whenever rows come into a strip: the first, their place, and the rows moved."""
+        y = first = -strip.top
+        for kept in self.kept[strip.tensor.name]:
+            count, moved = strip.band if 0 <= y < strip.tensor.rows else 1, 0
+            if y + count - first > strip.rows:
+                first = min(kept, y)
+                moved = y - first
+            yield y, y - first, moved
+            y += count
 
     def with_room(self, tensor: str, rows: int) -> Chain:
         """Return the chain with room for this many rows in a strip."""
@@ -142,7 +154,11 @@ class Chain:
 
 
 def chain_of(
-    network: Network, first: int, behind: int, wide: Mapping[str, int] | None = None
+    network: Network,
+    first: int,
+    behind: int,
+    wide: Mapping[str, int] | None = None,
+    bands: Mapping[int, int] | None = None,
 ) -> Chain | None:
     """Return the chain of consecutive units with the fewest rows in its strips.
 
@@ -150,6 +166,8 @@ def chain_of(
         network: the units.
         first, behind: numbers of the first unit and of the one behind the last.
         wide: by name of a unit, bytes of the pixels that it reads with channels of zeros.
+        bands: by number of a unit, how many rows it makes at once; all of its rows in such bands.
+            Others make single rows.
 
     Returns:
         ``None`` if they cannot advance together: one reads a tensor as a whole, or two need
@@ -158,7 +176,7 @@ def chain_of(
     units = network.units[first:behind]
     if not all(unit.has_rows for unit in units):
         return None
-    layout = _Layout(network, first, behind, wide or {})
+    layout = _Layout(network, first, behind, wide or {}, bands or {})
     strips = layout.strips()
     if strips is None:
         return None
@@ -173,9 +191,17 @@ def sums_of(unit: Unit) -> str:
 class _Layout:
     """What a chain's tensors are: whole, in strips, or both."""
 
-    def __init__(self, network: Network, first: int, behind: int, wide: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        first: int,
+        behind: int,
+        wide: Mapping[str, int],
+        bands: Mapping[int, int],
+    ) -> None:
         self.network = network
         self.wide = wide
+        self.bands = bands
         self.tensors = dict(network.tensors)
         self.bounds = first, behind
         self.units = dict(enumerate(network.units))
@@ -191,11 +217,12 @@ class _Layout:
 
     def readers(self, tensor: str) -> Iterator[tuple[Unit, RowWindow]]:
         """Yield the chain's units that read a tensor, and how."""
-        for unit in self._units():
+        for number, unit in zip(self.numbers, self._units(), strict=True):
             for reading in unit.reads:
                 if reading.tensor == tensor and reading.window is not None:
                     # Sums are of one row at a time.
-                    yield unit, RowWindow() if unit.of_sums else reading.window
+                    window = reading.window.of_band(self.bands.get(number, 1))
+                    yield unit, RowWindow() if unit.of_sums else window
 
     def strips(self) -> dict[str, Strip] | None:
         """Return the strips, still without rows; ``None`` if readers contradict each other."""
@@ -226,6 +253,7 @@ class _Layout:
                 padded[0].fill if padded else 0,
                 copied,
                 pixel,
+                band=1 if copied else self.bands.get(self.made[name], 1),
             )
             fills = {each.fill for each in padded}
             wide = [each for each in windows if each.size > 1]
@@ -249,8 +277,8 @@ class _Layout:
         for name, number in self.made.items():
             unit, sources = self.units[number], []
             for reading in unit.reads:
-                window = reading.window
-                assert window is not None
+                assert reading.window is not None
+                window = reading.window.of_band(self.bands.get(number, 1))
                 strip = window.is_padded or reading.tensor not in self.whole
                 sources.append(Source(reading.tensor, window, strip))
             if unit.of_sums is not None:
@@ -258,7 +286,8 @@ class _Layout:
                 found.append(Stage(sums, None, True, (replace(sources[0], window=RowWindow()),)))
                 rows = self.tensors[sums].rows
                 sources = [Source(sums, RowWindow(rows, rows), True)]
-            found.append(Stage(name, number, name not in self.whole, tuple(sources)))
+            band = self.bands.get(number, 1)
+            found.append(Stage(name, number, name not in self.whole, tuple(sources), band))
             if name in self.whole and name in strips:
                 found.append(self._copy(name))
         return tuple(found)
@@ -308,7 +337,7 @@ class _Run:
         passing = [
             name
             for name, strip in strips.items()
-            if strip.rows == 1
+            if strip.rows == strip.band
             and not strip.summed
             and not strip.copied
             # Padding is there from the beginning.
@@ -326,6 +355,7 @@ class _Run:
             {name: tuple(rows) for name, rows in self.kept.items()},
             tuple(passing),
             self._together(passing),
+            layout.bands,
         )
 
     def _together(self, passing: Sequence[str]) -> tuple[tuple[int, frozenset[str]], ...]:
@@ -362,20 +392,21 @@ class _Run:
     def _advance(self, at: int) -> None:
         stage, y = self.stages[at], self.next[at]
         inside = 0 <= y < self.tensors[stage.name].rows
+        behind = y + (stage.band if inside else 1)
         if inside:
             for maker, stride, ahead in self.needs[at]:
                 self._supply(maker, y * stride + ahead)
         if stage.strip:
             kept = self.keep(stage.name, strip=True)
-            need = y + 1 - min(kept, y)
+            need = behind - min(kept, y)
             self.rows[stage.name] = max(self.rows.get(stage.name, 1), need)
             self.kept.setdefault(stage.name, []).append(min(kept, y))
         elif len(self.layout.outputs) == 1:
             reads = {name: self.keep(name, strip=False) for name in self.layout.inputs}
-            self.written.append((y, reads))
+            self.written.append((behind, reads))
         self.order.append(at)
         self.inside.append(inside)
-        self.next[at] = y + 1
+        self.next[at] = behind
 
     def keep(self, tensor: str, *, strip: bool) -> int:
         """Return the first row of a tensor that somebody still reads."""
@@ -397,7 +428,7 @@ class _Run:
         for name in self.layout.inputs:
             source = self.tensors[name]
             found[name] = max(
-                (y + 1) * output.row - min(reads[name], source.rows) * source.row
-                for y, reads in self.written
+                behind * output.row - min(reads[name], source.rows) * source.row
+                for behind, reads in self.written
             )
         return {name: max(bytes_, 0) for name, bytes_ in found.items()}

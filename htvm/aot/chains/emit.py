@@ -11,6 +11,7 @@ import numpy as np
 
 from byoc_dory.emit.text import c_identifier
 from byoc_dory.sharing import Sharing, share_functions
+from htvm.aot.chains.estimate import rounded
 from htvm.aot.chains.places import places_of
 from htvm.aot.constants import FreshNames
 from htvm.aot.entry import render
@@ -37,7 +38,7 @@ def chain_kernel(
     Args:
         network: the units.
         chain: the chain.
-        rows: the kernels of each of its units.
+        rows: the kernels of each of its units, for the rows that it makes at once.
         symbol: name of its function.
     """
     return _Writer(network, chain, rows, symbol).kernel()
@@ -75,16 +76,32 @@ def state_bytes(chain: Chain) -> int:
     return 4 * (2 + 2 * (len(chain.inputs) - 1 + len(chain.outputs) + len(chain.strips)))
 
 
+def staged_bytes(chain: Chain, number: int) -> int:
+    """Return the bytes of the rows that a unit's kernels make at once, if these are no rows of a
+    strip yet: between those lies padding."""
+    stage = stage_of(chain, number)
+    strip = chain.strips[stage.name] if stage.strip else None
+    if stage.band == 1 or strip is None or strip.row == strip.tensor.row:
+        return 0
+    return rounded(stage.band * strip.tensor.row)
+
+
+def stage_of(chain: Chain, number: int) -> Stage:
+    """Return what makes the rows of a unit."""
+    (stage,) = (each for each in chain.stages if each.unit == number)
+    return stage
+
+
 def program_of(chain: Chain, number: int, rows: RowKernels) -> Program:
-    """Return what computes a row of a unit in a chain, whose strips may have wide pixels.
+    """Return what computes rows of a unit in a chain, whose strips may have wide pixels.
 
     Args:
         chain: the chain.
         number: of the unit.
         rows: its kernels.
     """
-    (stage,) = (each for each in chain.stages if each.unit == number)
-    strips = [chain.strips[source.tensor] for source in stage.sources if source.strip]
+    sources = stage_of(chain, number).sources
+    strips = [chain.strips[source.tensor] for source in sources if source.strip]
     if rows.of_wide is not None and any(strip.pixel == rows.wide for strip in strips):
         return rows.of_wide
     return rows.program
@@ -109,7 +126,10 @@ class _Writer:
         ]
         self.sharing = share_functions(self.row_kernels, symbol)
         self.streamed = network.streamed if network.streamed in chain.inputs else ""
-        peaks = {number: program.plan.peak for number, program in self.programs.items()}
+        peaks = {
+            number: staged_bytes(chain, number) + program.plan.peak
+            for number, program in self.programs.items()
+        }
         self.places = places_of(chain, peaks)
         self.members = self._members()
         names = FreshNames()
@@ -266,7 +286,8 @@ class _Writer:
         left = 0 if strip is None else strip.left * strip.pixel
         reads = ", ".join(self._said(source) for source in stage.sources)
         if stage.unit is not None:
-            verb, calls = f"A row of {stage.name} from", self._calls(at, stage, left)
+            made = f"{stage.band} rows" if stage.band > 1 else "A row"
+            verb, calls = f"{made} of {stage.name} from", self._calls(at, stage, left)
         elif strip is not None and strip.summed:
             verb, calls = f"{stage.name}: adds", self._add(stage)
         else:
@@ -280,10 +301,12 @@ class _Writer:
             "pitch": tensor.row if strip is None else strip.pitch,
             "keep": self._keep(stage.name, strip=True) if strip is not None else "",
             "outside": strip is not None and self._outside(strip),
+            "band": stage.band,
+            "count": self._count(stage, strip),
             "fill": 0 if strip is None else strip.fill,
             "summed": 0 if strip is None or not strip.summed else strip.bytes,
-            "borders": [] if strip is None else _borders(strip),
-            "filled": 0 if strip is None else strip.rows - strip.top,
+            "borders": [] if strip is None else _borders(strip, stage.band),
+            "filled": 0 if strip is None else self._filled(strip),
             "ended": [
                 self.members[name, True].name for name in self.places.ended_by(self.chain, at)
             ],
@@ -291,12 +314,24 @@ class _Writer:
             "calls": calls,
         }
 
+    def _count(self, stage: Stage, strip: Strip | None) -> str:
+        """Return how many rows come into a strip, as C."""
+        if stage.band == 1 or strip is None or not self._outside(strip):
+            return str(stage.band)
+        return f"(y < 0 || y >= {strip.tensor.rows}) ? 1 : {stage.band}"
+
     def _outside(self, strip: Strip) -> bool:
         """Whether rows of padding are made."""
-        made = self.chain.stages.index(
-            next(s for s in self.chain.stages if s.name == strip.tensor.name and s.strip)
-        )
-        return strip.top > 0 or self.chain.order.count(made) > strip.tensor.rows
+        return any(not 0 <= y < strip.tensor.rows for y, *_ in self.chain.arrivals(strip))
+
+    def _filled(self, strip: Strip) -> int:
+        """Return the number of the first row whose place, like all later ones, has borders."""
+        used, filled = 0, 0
+        for y, place, _ in self.chain.arrivals(strip):
+            behind = place + (strip.band if 0 <= y < strip.tensor.rows else 1)
+            if behind > used:
+                used, filled = behind, y + 1
+        return filled
 
     def _said(self, source: Source) -> str:
         size = source.window.size
@@ -344,7 +379,7 @@ class _Writer:
                 continue
             tensor, member = self.tensors[name], self.members[name, False].name
             keep = self._keep(name, strip=False)
-            row = self.tensors[stage.name].row
+            row = stage.band * self.tensors[stage.name].row
             found.append({
                 "call": f"htvm_strip_spares(&c->{member}, {tensor.row}, {keep}, to, {row})",
                 "code": "HTVM_CHAIN_OVERWRITES",
@@ -380,12 +415,23 @@ class _Writer:
         assert stage.unit is not None
         program = self.programs[stage.unit]
         places = {f"input_{n}": self._place(source) for n, source in enumerate(stage.sources)}
-        places["output_0"] = f"to + {left}" if left else "to"
         first = self.places.work.get(at, range(0)).start
+        staged = staged_bytes(self.chain, stage.unit)
+        to = f"to + {left}" if left else "to"
+        places["output_0"] = _behind("c->work", first) if staged else to
+        first += staged
         places |= {
             name: _behind("c->work", first + offset) for name, offset in program.plan.offsets
         }
-        return [_call(step, places, self.sharing) for step in program.steps]
+        calls = [_call(step, places, self.sharing) for step in program.steps]
+        if staged:
+            row, pitch = self.tensors[stage.name].row, self.chain.strips[stage.name].pitch
+            calls += [
+                f"htvm_strip_copy({_behind(to, at * pitch)}, "
+                f"{_behind(places['output_0'], at * row)}, {row})"
+                for at in range(stage.band)
+            ]
+        return calls
 
 
 def _behind(pointer: str, offset: int) -> str:
@@ -410,8 +456,13 @@ def _call(step: Step, places: dict[str, str], sharing: Sharing) -> str:
     return f"{function.symbol}({', '.join([*arguments, *values])})"
 
 
-def _borders(strip: Strip) -> list[dict[str, int]]:
-    """Return the padding beside a row: first byte and number of bytes."""
+def _borders(strip: Strip, rows: int) -> list[dict[str, int]]:
+    """Return the padding beside rows: first byte and number of bytes."""
     pixel = strip.pixel
     sides = [(0, strip.left), (strip.left + strip.tensor.width, strip.right)]
-    return [{"at": at * pixel, "bytes": size * pixel} for at, size in sides if size]
+    return [
+        {"at": row * strip.pitch + at * pixel, "bytes": size * pixel}
+        for row in range(rows)
+        for at, size in sides
+        if size
+    ]

@@ -13,6 +13,7 @@ from byoc_dory.memory.arena import plan_memory, written_over
 from htvm.aot.assembler import Assembly
 from htvm.aot.constants import ConstantPool
 from htvm.aot.cpu import CpuCode, Kernels, compile_cpu
+from htvm.aot.intrinsics import KERNELS_OF_ROWS
 from htvm.aot.program import assemble
 from htvm.aot.steps import Alias, ModelCall
 from htvm.model import TensorInfo
@@ -26,9 +27,20 @@ if TYPE_CHECKING:
     from htvm.aot.steps import CpuKernel
 
 
+Band = tuple[int, int]
+"""A unit's number, and how many rows of its result are computed at once; 0: a single one, by
+kernels that take no bytes for speed."""
+
+_BAND_PAYS = 4
+"""Rows of a map from which on bands are quicker than pixels, whatever its width."""
+
+_BAND_BYTES = 1 << 16
+"""Bytes that kernels for several rows may take besides: whether they pay, the planner counts."""
+
+
 @dataclass(frozen=True, eq=False)
 class RowKernels:
-    """What computes a row of a unit's result.
+    """What computes a row of a unit's result, or several at once.
 
     Attributes:
         program: the calls, with the places of what is between them in a workspace.
@@ -47,7 +59,7 @@ class RowKernels:
 
 @dataclass(frozen=True, eq=False)
 class RowCompiler:
-    """Compiles units for one row of their results.
+    """Compiles units for one row of their results, or for several at once.
 
     Attributes:
         name: of the model.
@@ -65,26 +77,52 @@ class RowCompiler:
     symbols: Symbols
     pool: ConstantPool
 
-    def rows(self, network: Network, units: Sequence[Unit]) -> dict[str, RowKernels]:
-        """Return what computes a row from the rows of its readings, by name of the unit.
+    def rows(self, network: Network, bands: Sequence[Band]) -> dict[Band, RowKernels]:
+        """Return what computes rows from the rows of their readings, by unit and number of rows.
 
         All units are one module for the compiler, which makes what is equal in them once.
         """
-        module, inputs = _module_of(network, units)
+        module, inputs = _module_of(network, bands)
         code = compile_cpu(
             module,
             self.name,
             kernels=self.kernels,
             simd=self.simd,
+            table=KERNELS_OF_ROWS,
             scarce=self.scarce,
             symbols=_RowSymbols(self.name, self.symbols),
             pool=self.pool,
-            apart=True,
+            spare=_BAND_BYTES if any(rows for _, rows in bands) else 0,
         )
         return {
-            unit.name: self._rows(network, unit, infos, code, result)
-            for unit, infos, result in zip(units, inputs, code.results, strict=True)
+            band: self._rows(network, network.units[band[0]], infos, code, result)
+            for band, infos, result in zip(bands, inputs, code.results, strict=True)
         }
+
+    def in_bands(self, network: Network, band: Band, made: RowKernels | None) -> bool | None:
+        """Whether rows of a depthwise convolution are computed in bands, as far as that is known.
+
+        Args:
+            network: the units.
+            band: one of them, and how many rows are computed at once.
+            made: what computes them, if that is known.
+
+        Returns:
+            ``None`` if no map of the unit's is.
+        """
+        unit, rows = network.units[band[0]], band[1]
+        ways = [row for row in KERNELS_OF_ROWS[self.simd].depthwise if row.band]
+        tensor, window = network.tensors[unit.result], unit.reads[0].window
+        if not ways or window is None or unit.nodes[0].kind != "depthwise":
+            return None
+        few = ways[0]
+        if (window.size, window.stride) != (few.width, 1) or tensor.pixel % few.band:
+            return None
+        if tensor.rows < _BAND_PAYS:
+            return None
+        if made is not None:
+            return any(row.name in kernel.source for row in ways for kernel in made.kernels)
+        return rows >= _BAND_PAYS or (rows in few.lines and tensor.width % few.lines[rows] == 0)
 
     def _rows(
         self,
@@ -176,11 +214,12 @@ class _RowSymbols(Symbols):
 
 
 def _module_of(
-    network: Network, units: Sequence[Unit]
+    network: Network, bands: Sequence[Band]
 ) -> tuple[IRModule, list[tuple[TensorInfo, ...]]]:
-    """Return the units' operators for one row, and what each of them takes: one per reading."""
+    """Return the units' operators for these rows, and what each of them takes: one per reading."""
     builder = relax.BlockBuilder()
-    infos = [_rows_of(network, unit) for unit in units]
+    units = [network.units[number] for number, _ in bands]
+    infos = [_rows_of(network, network.units[number], rows) for number, rows in bands]
     given = [
         relax.Var(info.name, relax.TensorType(info.shape, info.dtype))
         for own in infos
@@ -195,18 +234,18 @@ def _module_of(
     return builder.get(), infos
 
 
-def _rows_of(network: Network, unit: Unit) -> tuple[TensorInfo, ...]:
-    """Return the rows that a unit reads for one row of its result."""
+def _rows_of(network: Network, unit: Unit, rows: int) -> tuple[TensorInfo, ...]:
+    """Return the rows that a unit reads for so many rows of its result."""
     found = []
     for number, reading in enumerate(unit.reads):
-        tensor, window = network.tensors[reading.tensor], reading.window
-        assert window is not None
+        assert reading.window is not None
+        tensor, window = network.tensors[reading.tensor], reading.window.of_band(max(rows, 1))
         batch, _, width, channels = tensor.shape
         shape = (batch, window.size, window.left + width + window.right, channels)
         dtype = tensor.dtype
         if unit.of_sums is not None:
             shape, dtype = (batch, 1, 1, channels), "int32"
-        found.append(TensorInfo(f"rows_{number}_of_{unit.name}", shape, dtype))
+        found.append(TensorInfo(f"rows_{number}_of_{rows}_of_{unit.name}", shape, dtype))
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ these.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -24,7 +24,7 @@ from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.cores import ROW_COST
 from byoc_dory.work import Work
 from htvm.aot.chains.chain import Chain, chain_of
-from htvm.aot.chains.emit import chain_kernel, program_of, state_bytes
+from htvm.aot.chains.emit import chain_kernel, program_of, staged_bytes, state_bytes
 from htvm.aot.chains.estimate import estimate, rounded
 from htvm.aot.chains.network import Network, network_of
 from htvm.aot.chains.places import places_of
@@ -34,8 +34,7 @@ from patterns.rows import has_rows
 
 if TYPE_CHECKING:
     from htvm.aot.assembler import Assembly
-    from htvm.aot.chains.kernels import RowCompiler, RowKernels
-    from htvm.aot.chains.network import Unit
+    from htvm.aot.chains.kernels import Band, RowCompiler, RowKernels
     from htvm.aot.chains.whole import Whole
     from htvm.aot.program import Program
     from patterns.reading.graph import Graph
@@ -44,6 +43,9 @@ _log = logging.getLogger(__name__)
 
 _LONGEST = 24
 """Units of a chain at most."""
+
+_BAND = 5
+"""Rows at once at most."""
 
 _STAGES = 255
 """Stages of a chain at most: their numbers are bytes."""
@@ -155,10 +157,12 @@ class _Segment:
     chain: Chain | None = None
 
     @property
-    def identity(self) -> tuple[int, int, tuple[int, ...]]:
-        """What tells it from others: its ends, and the room in its strips."""
-        strips = () if self.chain is None else self.chain.strips.values()
-        return self.first, self.behind, tuple(strip.rows for strip in strips)
+    def identity(self) -> tuple[object, ...]:
+        """What tells it from others: its ends, the rows at once, and the room in its strips."""
+        if self.chain is None:
+            return self.first, self.behind, (), ()
+        rooms = tuple(strip.rows for strip in self.chain.strips.values())
+        return self.first, self.behind, tuple(self.chain.bands.items()), rooms
 
 
 class _Planner:
@@ -168,7 +172,8 @@ class _Planner:
         self.whole = whole
         self.constants = frozenset(self.given.constants)
         self.compiler = compiler
-        self.rows: dict[str, RowKernels] = {}  # by name of the unit
+        self.rows: dict[Band, RowKernels] = {}
+        self.banded: dict[object, Chain | None] = {}  # by the ends and bands of a chain
         self.reads = network.last[network.streamed] if network.streamed else -1
         self.segments = self._segments()
 
@@ -183,10 +188,11 @@ class _Planner:
         low, step = asked, 0
         found: dict[object, tuple[Assembly, Program]] = {}
         for number in range(_TRIES):
-            cuts = self._quickest(asked, low)
-            assert cuts is not None
-            if number != _TRIES - 2:  # spare rows go before the path does
-                cuts = [self._with_spare(each, low) for each in cuts]
+            if number == _TRIES - 2:  # spare rows go before the path does
+                cuts = self._quickest(asked, low)
+                assert cuts is not None
+            else:
+                cuts = [self._with_spare(each, low) for each in self._in_bands(asked, low)]
             taken = tuple(each.identity for each in cuts)
             again = taken in found
             if not again:
@@ -231,9 +237,8 @@ class _Planner:
     def _known(self, cuts: Sequence[_Segment]) -> bool:
         """Return whether everything about these segments is known, and find out if it is not."""
         unknown = [each for each in cuts if each.by_rows and each.chain is None]
-        wide = {name: rows.wide for name, rows in self.rows.items() if rows.wide}
         for each in unknown:
-            chain = chain_of(self.network, each.first, each.behind, wide)
+            chain = chain_of(self.network, each.first, each.behind, self._wide)
             segments = self.segments[each.behind]
             at = segments.index(each)
             if chain is None or len(chain.stages) > _STAGES:
@@ -254,12 +259,18 @@ class _Planner:
             segments[:] = [each if each.by_rows else self._single(each.first) for each in segments]
         return False
 
+    @property
+    def _wide(self) -> dict[str, int]:
+        """By name of a unit, the bytes of the pixels that it reads with channels of zeros."""
+        units = self.network.units
+        known = self.rows.items()
+        return {units[number].name: rows.wide for (number, _), rows in known if rows.wide}
+
     def _compiled(self, cuts: Sequence[_Segment]) -> bool:
         """Return whether the kernels of these segments are there, and make them if they are not."""
-        units = self.network.units
         chained = [each for each in cuts if each.chain is not None]
         numbers = [number for each in chained for number in range(each.first, each.behind)]
-        new = [units[number] for number in numbers if units[number].name not in self.rows]
+        new = [(number, 0) for number in numbers if (number, 0) not in self.rows]
         if not new:
             return True
         self.rows |= self.compiler.rows(self.network, new)
@@ -267,16 +278,14 @@ class _Planner:
             segments[:] = [self._measured_again(each, new) for each in segments]
         return False
 
-    def _measured_again(self, segment: _Segment, new: Sequence[Unit]) -> _Segment:
-        """Return a segment with what these units' kernels need."""
-        units = self.network.units[segment.first : segment.behind]
-        own = [unit for unit in units if unit in new]
+    def _measured_again(self, segment: _Segment, new: Sequence[Band]) -> _Segment:
+        """Return a segment with what these kernels need."""
+        own = [band for band in new if segment.first <= band[0] < segment.behind]
         if segment.chain is None or not own:
             return segment
         chain: Chain | None = segment.chain
-        if any(self.rows[unit.name].wide for unit in own):
-            wide = {name: rows.wide for name, rows in self.rows.items() if rows.wide}
-            chain = chain_of(self.network, segment.first, segment.behind, wide)
+        if any(self.rows[band].wide for band in own):
+            chain = chain_of(self.network, segment.first, segment.behind, self._wide)
         assert chain is not None
         return self._chained(chain)
 
@@ -361,28 +370,44 @@ class _Planner:
     def _estimated(self, first: int, behind: int, alive: Sequence[str]) -> _Segment:
         """Return a chain with what it takes at least."""
         least = estimate(self.network, first, behind, alive)
-        cost = self._cost(range(first, behind), least.calls, least.copied)
+        cost = self._cost(range(first, behind), least.calls, least.copied, {})
         return _Segment(first, behind, True, least.bytes, cost)
 
     def _chained(self, chain: Chain) -> _Segment:
-        cost = self._cost(range(*chain.units), len(chain.order), chain.moved + chain.copied)
+        staged = sum(
+            self.network.tensors[self.network.units[number].result].bytes
+            for number in chain.bands
+            if staged_bytes(chain, number)
+        )
+        moved = chain.moved + chain.copied + staged
+        cost = self._cost(range(*chain.units), len(chain.order), moved, chain.bands)
         return _Segment(*chain.units, True, self._bytes(chain), cost, chain)
 
-    def _cost(self, units: range, calls: int, moved: int) -> float:
-        """Return the estimated instructions of a chain beyond those of the products."""
-        wasted = sum(self._wasted[units.start : units.stop])
-        return ROW_COST.call * calls + ROW_COST.byte * moved + ROW_COST.idle_mac * wasted
+    def _cost(self, units: range, calls: int, moved: int, bands: Mapping[int, int]) -> float:
+        """Return the estimated instructions of a chain beyond those of the units as a whole."""
+        lost = sum(self._lost(number, bands.get(number, 0)) for number in units)
+        return ROW_COST.call * calls + ROW_COST.byte * moved + lost
 
-    @cached_property
-    def _wasted(self) -> tuple[float, ...]:
-        """The multiplications of each unit whose results are dropped, because a row is odd."""
-        found = []
-        for unit in self.network.units:
-            width = self.network.tensors[unit.result].width
-            macs = sum(call.macs for call in unit.calls)
-            is_product = unit.nodes[0].op.work is Work.PRODUCT
-            found.append(macs * (-(-width // 2) * 2 / width - 1) if is_product else 0.0)
-        return tuple(found)
+    def _lost(self, number: int, rows: int) -> float:
+        """Return the instructions that a unit takes beyond those as a whole, so many rows at once.
+
+        They are multiplications whose results are dropped, because rows are odd, and what
+        depthwise convolutions lose that are not computed in bands of rows.
+        """
+        unit = self.network.units[number]
+        if unit.nodes[0].op.work is not Work.PRODUCT:
+            return 0.0
+        tensor, at_once = self.network.tensors[unit.result], max(rows, 1)
+        pixels, macs = at_once * tensor.width, sum(call.macs for call in unit.calls)
+        lost = ROW_COST.idle_mac * macs * (-(-pixels // 2) * 2 / pixels - 1)
+        band = number, rows
+        in_bands = self.compiler.in_bands(self.network, band, self.rows.get(band))
+        if in_bands is None:
+            return lost
+        each = ROW_COST.lone
+        if in_bands:
+            each = ROW_COST.pairs * (at_once + 2) / at_once + ROW_COST.channel / pixels
+        return lost + max(each - ROW_COST.banded, 0) * tensor.bytes
 
     def _alive(self, first: int) -> list[str]:
         """Return the whole tensors of the arena that exist when a unit begins."""
@@ -419,8 +444,75 @@ class _Planner:
         return saved
 
     def _work(self, chain: Chain, number: int) -> int:
-        rows = self.rows.get(self.network.units[number].name)
-        return 0 if rows is None else program_of(chain, number, rows).plan.peak
+        rows = self.rows.get((number, chain.bands.get(number, 0)))
+        staged = staged_bytes(chain, number)
+        return staged + (0 if rows is None else program_of(chain, number, rows).plan.peak)
+
+    def _in_bands(self, limit: int, low: int) -> list[_Segment]:
+        """Return the quickest cuts, some of whose units make several rows at once.
+
+        If not all have the bytes for that, shorter chains may have.
+        """
+        ways: dict[object, list[_Segment]] = {}
+        for eighths in (8, 7, 6, 5):
+            below = limit * eighths // 8
+            cuts = self._quickest(below, min(below, low))
+            if cuts is None:
+                break
+            ends = tuple(segment.identity for segment in cuts)
+            if ends in ways:
+                continue
+            ways[ends] = [self._with_bands(segment, low) for segment in cuts]
+            chains = [segment.chain for segment in ways[ends] if segment.chain is not None]
+            if not any(self._lost(*band) for chain in chains for band in _bands_of(chain)):
+                break
+        return min(ways.values(), key=lambda cuts: sum(segment.cost for segment in cuts))
+
+    def _with_bands(self, segment: _Segment, limit: int) -> _Segment:
+        """Return a chain whose units make several rows at once, where that fits and pays."""
+        refused: set[Band] = set()
+        while segment.chain is not None:
+            best: tuple[float, Band, _Segment] | None = None
+            for band in self._bands(segment.chain):
+                if band in refused:
+                    continue
+                wider = self._banded(segment.chain, band)
+                saved = 0.0 if wider is None else segment.cost - wider.cost
+                if wider is None or wider.bytes > limit or saved <= 0:
+                    refused.add(band)
+                    continue
+                gain = saved / max(wider.bytes - segment.bytes, 1)
+                if best is None or gain > best[0]:
+                    best = gain, band, wider
+            if best is None:
+                break
+            _, band, wider = best
+            if band in self.rows:
+                segment = wider
+            else:  # look at it again, now that the bytes of its kernels are known
+                self.rows |= self.compiler.rows(self.network, [band])
+        return segment
+
+    def _bands(self, chain: Chain) -> Iterator[Band]:
+        """Yield the units that lose something by themselves, and more rows at once."""
+        for number in range(*chain.units):
+            unit, now = self.network.units[number], chain.bands.get(number, 0)
+            tensor = self.network.tensors[unit.result]
+            lost = self._lost(number, now)
+            for rows in range(now + 1, min(_BAND, tensor.rows) + 1):
+                if tensor.rows % rows or unit.of_sums is not None or unit.name in self._wide:
+                    continue
+                if lost > self._lost(number, rows):
+                    yield number, rows
+
+    def _banded(self, chain: Chain, band: Band) -> _Segment | None:
+        """Return a chain one of whose units makes more rows at once; ``None`` if it cannot."""
+        bands = {**chain.bands, band[0]: band[1]}
+        key = chain.units, tuple(sorted(bands.items()))
+        if key not in self.banded:
+            self.banded[key] = chain_of(self.network, *chain.units, self._wide, bands)
+        wider = self.banded[key]
+        return None if wider is None else self._chained(wider)
 
     def _with_spare(self, segment: _Segment, limit: int) -> _Segment:
         """Return a chain with more room in its strips, where that fits and saves moving rows."""
@@ -492,7 +584,7 @@ class _Planner:
 
     def _kernel(self, chain: Chain) -> CpuKernel:
         units = [self.network.units[number] for number in range(*chain.units)]
-        rows = [self.rows[unit.name] for unit in units]
+        rows = [self.rows[band] for band in _bands_of(chain)]
         named = units[0].name if len(units) == 1 else f"{units[0].name}_to_{units[-1].name}"
         wish = f"{c_identifier(named)}_rows"
         symbol = self.compiler.symbols.function_of((chain.units, "chain"), wish)
@@ -510,6 +602,11 @@ class _Planner:
         if len(units) > 1:
             named, takes = f"{units[0].name} to {units[-1].name} {how}", "take"
         return _too_small(limit, least, f"{named} {takes} {worst.bytes:,} B")
+
+
+def _bands_of(chain: Chain) -> list[Band]:
+    """Return a chain's units, and the rows that each makes at once."""
+    return [(number, chain.bands.get(number, 0)) for number in range(*chain.units)]
 
 
 def _path(best: Sequence[tuple[float, float, _Segment | None] | None]) -> list[_Segment]:

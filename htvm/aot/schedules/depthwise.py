@@ -294,6 +294,8 @@ def _band_rows(
     """
     height, width, channels = shape
     twos, single = divmod(width, 2)
+    if how.lines and (height not in how.lines or width % how.lines[height]):
+        return None
 
     def cycles(rows: int) -> int:
         transposed = 17 * how.pairs(rows, width, stride) // how.band
@@ -304,6 +306,8 @@ def _band_rows(
         """Return the bytes of the input, the pairs, and the output before all is read."""
         return before + rows * width * channels + 4 * how.pairs(rows, width, stride)
 
+    if how.lines:
+        return height if room is None or taken(height) <= room else None
     several = [
         rows
         for rows in range(4 if single else 2, height + 1)

@@ -126,6 +126,18 @@ def chained_network(seed: int, bottlenecks: bool = False) -> htvm.Model:
     return htvm.load(graph.module, name=f"rows{seed}")
 
 
+def banded_network(width: int) -> htvm.Model:
+    """A depthwise convolution between two products, whose rows pay in bands on some cores."""
+    sketch = _Sketch(4)
+    sketch.graph = GraphBuilder([("x", TensorType((1, 16, width, 8)))])
+    for depthwise, size in ((False, 1), (True, 3), (False, 1)):
+        weight = sketch.draw.weights((8, 1 if depthwise else 8, size, size))
+        bias, requant, clip, _ = sketch.draw.ending(weight)
+        window = Window((1, 1), padding=(size // 2,) * 4, groups=8 if depthwise else 1)
+        sketch.apply(conv2d_of(weight, bias, window, requant, clip), sketch.last)
+    return htvm.load(sketch.graph.graph([sketch.last]).module, name="bands")
+
+
 def check(target: str, platform: Platform, seed: int, way: Input = "kept") -> int:
     """Build the network of a seed within a limit, and compare it with the interpreter.
 

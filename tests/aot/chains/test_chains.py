@@ -16,6 +16,7 @@ from htvm.aot.chains.kernels import RowCompiler
 from htvm.aot.chains.network import Network, network_of
 from htvm.aot.chains.places import places_of
 from htvm.aot.chains.planning import _Planner
+from htvm.aot.chains.whole import Whole
 from htvm.aot.program import assemble
 from htvm.build_options import BuildOptions, Input
 from htvm.compiled import Compiled
@@ -48,6 +49,22 @@ def chains_of(network: Network) -> list[Chain]:
     return [chain for chain in found if chain is not None and chain.strips]
 
 
+def banded_chains_of(network: Network) -> list[Chain]:
+    """The same, where every second unit whose rows allow it makes two or three at once."""
+    found = []
+    for chain in chains_of(network):
+        bands: dict[int, int] = {}
+        for number in range(*chain.units):
+            rows = network.tensors[network.units[number].result].rows
+            sizes = [size for size in (2, 3) if rows % size == 0 and rows > size]
+            if sizes and number % 2 and network.units[number].of_sums is None:
+                bands[number] = sizes[0]
+        banded = chain_of(network, *chain.units, bands=bands) if bands else None
+        if banded is not None:
+            found.append(banded)
+    return found
+
+
 def play(network: Network, chain: Chain) -> Counter[str]:
     """Follow the order of a chain with numbers of rows only; return how often each was made.
 
@@ -65,8 +82,9 @@ def play(network: Network, chain: Chain) -> Counter[str]:
         strip = chain.strips[stage.name] if stage.strip else None
         y = following.get(number, -strip.top if strip else 0)
         rows = strip.tensor.rows if strip else network.tensors[stage.name].rows
+        count = stage.band if 0 <= y < rows else 1
         if 0 <= y < rows:
-            made[f"{stage.name} {stage.unit}"] += 1
+            made[f"{stage.name} {stage.unit}"] += count
             for taken in (places.rows.get(stage.name), places.work.get(number)):
                 for name, place in places.rows.items():
                     if taken is not None and name != stage.name and set(taken) & set(place):
@@ -77,19 +95,21 @@ def play(network: Network, chain: Chain) -> Counter[str]:
                 there = held.get((source.tensor, source.strip), [])
                 assert set(range(first, first + window.size)) <= set(there), (stage, y, there)
         target = held.setdefault((stage.name, stage.strip), [])
-        if strip is not None and not strip.summed and len(target) == strip.rows:
-            target.pop(0)  # the oldest row; more may go, but none needs to stay
-        target.append(y)
-        following[number] = y + 1
+        if strip is not None and not strip.summed:
+            assert count <= strip.rows
+            # The oldest rows; more may go, but none needs to stay.
+            del target[: max(len(target) + count - strip.rows, 0)]
+        target += range(y, y + count)
+        following[number] = y + count
     return made
 
 
 @pytest.mark.parametrize("seed", [1, 3, 7])
 def test_each_row_is_made_once_and_is_there_when_it_is_read(seed: int) -> None:
     _, network = planned(seed)
-    chains = chains_of(network)
-    assert chains
-    for chain in chains:
+    chains, banded = chains_of(network), banded_chains_of(network)
+    assert chains and banded
+    for chain in (*chains, *banded):
         made = play(network, chain)
         for stage in chain.stages:
             strip = chain.strips.get(stage.name)
@@ -101,7 +121,7 @@ def test_each_row_is_made_once_and_is_there_when_it_is_read(seed: int) -> None:
 
 def test_a_strip_has_no_row_too_many() -> None:
     _, network = planned(3)
-    for chain in chains_of(network):
+    for chain in (*chains_of(network), *banded_chains_of(network)):
         for name, strip in chain.strips.items():
             if strip.summed or strip.rows == 1:
                 continue
@@ -134,7 +154,7 @@ class Mutants:
             symbols=self.compiled._symbols, pool=self.compiled._pool,
         )  # fmt: skip
         given = self.compiled._assembly
-        self.planner = _Planner(self.network, given, assemble(given), self.compiler)
+        self.planner = _Planner(self.network, Whole(given), self.compiler)
         self.count = 0
 
     def program(self, chain: Chain) -> Any:
@@ -148,6 +168,8 @@ class Mutants:
         self.count += 1
         cuts = [*alone[:first], self.planner._chained(chain), *alone[behind:]]
         self.planner._compiled(cuts)
+        for band in chain.bands.items():
+            self.planner.rows |= self.planner.compiler.rows(self.network, [band])
         return assemble(self.planner._assembly(cuts))
 
     def outputs(self, program: Any) -> list[np.ndarray]:
@@ -157,7 +179,7 @@ class Mutants:
         """Chains, each also with one of its strips a row too small."""
         return [
             (chain, chain.with_room(name, strip.rows - 1))
-            for chain in chains_of(self.network)
+            for chain in (*chains_of(self.network), *banded_chains_of(self.network))
             for name, strip in chain.strips.items()
             if not strip.summed and strip.rows > 1
         ]
@@ -202,6 +224,14 @@ def test_a_strip_one_row_too_small_is_found(seed: int) -> None:
     np.testing.assert_array_equal(found[0], mutants.outputs(mutants.compiled.program)[0])
     with pytest.raises(SimulationError, match=r"-16|-17"):
         mutants.outputs(mutants.program(small))
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_bands_compute_what_single_rows_do(seed: int) -> None:
+    mutants = Mutants(seed)
+    wanted = mutants.outputs(mutants.compiled.program)
+    for banded in banded_chains_of(mutants.network)[::4]:
+        np.testing.assert_array_equal(mutants.outputs(mutants.program(banded))[0], wanted[0])
 
 
 @pytest.mark.parametrize("seed", [2])

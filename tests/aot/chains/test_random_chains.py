@@ -15,7 +15,7 @@ from patterns.ops.max_pool import MaxPool
 from patterns.ops.moves.reshape import Reshape, Transpose
 from patterns.ops.tflite.binary import MultiplyFactors, TfliteBinary
 from patterns.reading.building import GraphBuilder
-from tests.aot.chains.networks import check, inputs_of, mobilenet_v2
+from tests.aot.chains.networks import banded_network, check, inputs_of, mobilenet_v2
 from tests.reference.interpreter import interpret
 
 EVERYDAY: tuple[tuple[str, Platform, int, Input], ...] = (
@@ -54,6 +54,26 @@ def _by_rows_equals_the_interpreter(graph: GraphBuilder, result: str, chains: in
     ]
     (found,) = module.run(inputs).outputs
     np.testing.assert_array_equal(found, interpret(model.module, inputs).outputs[0])
+
+
+@pytest.mark.parametrize(
+    ("target", "platform", "width", "made"),
+    [
+        ("cortex_m4", "arm", 16, "2 rows of op_2 from 4 rows"),  # depthwise
+        ("cortex_m0plus", "arm", 5, "2 rows of op_1 from 2 rows"),
+        ("generic.cpu", "host", 5, "2 rows of op_1 from 2 rows"),  # into a strip with padding
+    ],
+)
+def test_bands_equal_the_interpreter(
+    target: str, platform: Platform, width: int, made: str
+) -> None:
+    model = banded_network(width)
+    module = htvm.build(model, target, platform, memory=2_400, input="streamed")
+    assert made in "".join(kernel.source for kernel in module.compiled.cpu_kernels)
+    for number in range(2):
+        inputs = inputs_of(model, number)
+        wanted = interpret(model.module, inputs).outputs
+        np.testing.assert_array_equal(module.run(inputs).outputs[0], wanted[0])
 
 
 def test_an_operand_that_every_row_reads() -> None:
