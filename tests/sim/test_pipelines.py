@@ -40,7 +40,7 @@ def together(body: str, harts: int, folder: Path, compiler: Compiler) -> Path:
 # --- one hart counts as the core alone --------------------------------------------------------
 
 
-@pytest.mark.rotating(8)
+@pytest.mark.rotating(4)
 @MEMORIES
 @pytest.mark.parametrize("corev", [False, True], ids=["", "corev"])
 @pytest.mark.parametrize("seed", range(6))
@@ -131,6 +131,7 @@ sleep:
     return f"{text}\n.data\n.balign 4\n.globl which\nwhich: .word 0, 0, {AREA:#x}\n"
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize("place", [AREA, L1 + 0x400], ids=["L2", "L1"])
 @pytest.mark.parametrize("seed", range(3))
 def test_same_as_one_hart(seed: int, place: int, tmp_path: Path, compiler: Compiler) -> None:

@@ -263,6 +263,7 @@ def test_one_pixel(c, k, tmp_path, compiler):
     check_natively(case, tmp_path, compiler)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize("c", [4, 32, 64, 68])
 @pytest.mark.parametrize("zero", [8, -128])
 def test_one_factor_for_all_channels(c, zero, tmp_path, compiler):
@@ -278,6 +279,7 @@ def test_one_factor_for_all_channels(c, zero, tmp_path, compiler):
     check_natively(case, tmp_path, compiler)
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize(
     "kind", ["products", "paired", "image", "row", "three", "one pixel", "depthwise"]
 )
