@@ -146,6 +146,15 @@ def test_two_cortex_m_cores_compute_the_same_in_half_the_instructions(
     assert all("shared by the cores" in kernel.schedule for kernel in module.compiled.cpu_kernels)
 
 
+def test_a_sweep_counts_the_instructions_of_one_and_two(digits: htvm.Model) -> None:
+    found = htvm.sweep(digits, "pico-2", {"cores": [1, 2]}, jobs=1)
+    one, two = found.rows
+    assert one.exact and two.exact
+    assert one.instructions is not None and two.instructions is not None
+    assert two.instructions < 0.53 * one.instructions
+    assert f"{two.instructions:,}" in str(found) and "cycles" not in str(found)
+
+
 def test_no_core_touches_what_the_other_writes(
     arm: tuple[htvm.Module, htvm.RunResult],
     digits: htvm.Model,

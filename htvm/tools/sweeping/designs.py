@@ -18,6 +18,8 @@ from htvm.tools.report.table import Column, frame_csv, table_of, text, wrapped
 from htvm.tools.sweeping.row import COLUMNS, Row
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40  # rows of a table for people
 _BRIEF = 8  # rows of the first look
 _TYPES = {"bytes": "int64", "integer": "int64", "number": "float64", "switch": "bool"}
-_SUMMED = ("cycles", "ms", "network_macs", "moved_bytes", "energy_uj")
+_SUMMED = ("cycles", "ms", "instructions", "network_macs", "moved_bytes", "energy_uj")
 
 
 @public
@@ -136,8 +138,14 @@ class Designs(Shown):
         """
         completed = sorted(
             (row for row in self.rows if row.status == "ok"),
-            key=lambda row: (row.model, row.cycles or 0, row.design),
+            key=lambda row: (row.model, row.cycles or row.instructions or 0, row.design),
         )
+        costs: list[tuple[Column, Callable[[Row], str | int | None]]] = [
+            (Column("cycles", number=True), lambda row: row.cycles or 0),
+            (Column("ms", number=True), lambda row: f"{row.ms or 0:.3f}"),
+        ]
+        if any(row.instructions is not None for row in completed):
+            costs = [(Column("instructions", number=True), lambda row: row.instructions)]
         table = table_of(
             completed[:most],
             (Column("network", wraps=True), lambda row: row.model),
@@ -145,8 +153,7 @@ class Designs(Shown):
                 (Column(axis.parameter.name, axis.parameter.kind != "text", wraps=True), axis.cell)
                 for axis in self.space.axes
             ),
-            (Column("cycles", number=True), lambda row: row.cycles or 0),
-            (Column("ms", number=True), lambda row: f"{row.ms or 0:.3f}"),
+            *costs,
             (Column("moved bytes", number=True, spare=True), lambda row: row.moved_bytes or None),
             (Column("outputs"), lambda row: "exact" if row.exact else "WRONG"),
         )

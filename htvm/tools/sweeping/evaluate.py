@@ -110,6 +110,7 @@ def _evaluator(digest: str, hidden: _Hidden) -> Builds | Quick:
 class Builds:
     """Executes designs by building firmware for each; works for every target.
 
+    Of a core alone whose cycles are not simulated, instructions are counted.
     Beside a core whose cycles are not simulated, accelerators' predicted cycles count alone, and
     the network is executed natively, with the models of the devices.
     """
@@ -121,15 +122,17 @@ class Builds:
 
     def row(self, task: Task, target: Target, row: Row) -> Row:
         """Build, run and compare with the reference."""
-        from htvm.firmware.build import build_host, build_rv32
+        from htvm.firmware.build import build_host
         from htvm.module import Module
-        from htvm.pipeline import compile_model
+        from htvm.pipeline import compile_model, program_makers
 
         model = self._model(task.model)
         compiled = compile_model(model, target, self._job.options)
-        simulated = target.soc.host.platform == "rv32" or not target.accelerators
-        built = (build_rv32 if simulated else build_host)(compiled.program, target.soc)
-        module = Module(compiled, "rv32" if simulated else "host", built)
+        host, program = target.soc.host.platform, compiled.program
+        simulated = host == "rv32" or not target.accelerators
+        made = program_makers()[host] if simulated else None
+        built = made(program, target.soc, None) if made else build_host(program, target.soc)
+        module = Module(compiled, host if simulated else "host", built)
         inputs = seeded_inputs(model.inputs, self._job.seed)
         result = module.run(inputs)
         expected = self._reference(task.model, module, inputs)
@@ -148,6 +151,7 @@ class Builds:
             exact=all(map(np.array_equal, result.outputs, expected)),
             cycles=cycles,
             ms=ms,
+            instructions=result.instructions,
             network_macs=sum(layer.macs for layer in layers),
             moved_bytes=moved if simulated else None,
         )

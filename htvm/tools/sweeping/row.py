@@ -107,6 +107,8 @@ class Row:
         cycles: simulated cycles of one inference; beside a core whose cycles are not simulated,
             those that accelerators are predicted to take, without the core's work.
         ms: the same in milliseconds at the SoC's clock.
+        instructions: of one inference on a core whose cycles are not simulated; of two cores, those
+            of the longer share of each part of a kernel.
         network_macs: multiply-accumulates of one inference.
         moved_bytes: bytes that layers and kernels read from L2 and wrote to it; None if unknown.
         reason, where, levers: of an error: what is wrong, where, and what would help.
@@ -124,6 +126,7 @@ class Row:
     exact: bool | None = None
     cycles: int | None = None
     ms: float | None = None
+    instructions: int | None = None
     network_macs: int | None = None
     moved_bytes: int | None = None
     reason: str = ""
@@ -167,10 +170,10 @@ class Row:
 
 COLUMNS = {
     "design": "int64", "model": "string", "target": "string", "status": "string",
-    "exact": "boolean", "cycles": "Int64", "ms": "Float64", "network_macs": "Int64",
-    "moved_bytes": "Int64", "reason": "string", "where": "string", "levers": "string",
-    "limit": "Int64", "demand": "Int64", "smallest": "Int64", "energy_uj": "Float64",
-    "area": "Float64",
+    "exact": "boolean", "cycles": "Int64", "ms": "Float64", "instructions": "Int64",
+    "network_macs": "Int64", "moved_bytes": "Int64", "reason": "string", "where": "string",
+    "levers": "string", "limit": "Int64", "demand": "Int64", "smallest": "Int64",
+    "energy_uj": "Float64", "area": "Float64",
 }  # fmt: skip
 """Types of the data frame's columns; parameters have the type of their values."""
 
