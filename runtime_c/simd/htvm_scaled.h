@@ -399,13 +399,18 @@ HTVM_SHARED void htvm_scaled_three(int8_t *out, const uint32_t *column, const in
 
 #if HTVM_DSP_LOOPS
 /* A pixel of eight elements and a channel whose weights are in r8 to r11; the output is at r1.  Or at
- * r0 + r1, if pixels are 16 bytes apart like those of the column, and the zero point is -128. */
-#define HTVM_EIGHT(halve, stored)                                                                  \
+ * r0 + r1, if pixels are 16 bytes apart like those of the column, the zero point is -128, and numbers
+ * are small: then weights and bias are doubled, the multiplier is halved, and r12 is added to the
+ * product. */
+#define HTVM_EIGHT(scaled, stored)                                                                 \
     "ldmia.w r0!, {r2, r3, r4, r5}\n smlad r2, r2, r8, lr\n smlad r2, r3, r9, r2\n"                \
-    "smlad r2, r4, r10, r2\n smlad r2, r5, r11, r2\n" HTVM_MULTIPLY("r2", "r6")                    \
-    halve("r2", "r7", "r12") stored
-#define HTVM_APART HTVM_EIGHT(HTVM_HALVE, "strb r2, [r1]\n ldr r3, [sp, #4]\n add r1, r1, r3\n")
-#define HTVM_ALONG HTVM_EIGHT(HTVM_HALVE_UP, "strb r2, [r0, r1]\n")
+    "smlad r2, r4, r10, r2\n smlad r2, r5, r11, r2\n" scaled stored
+#define HTVM_APART                                                                                 \
+    HTVM_EIGHT(HTVM_MULTIPLY("r2", "r6") HTVM_HALVE("r2", "r7", "r12"),                            \
+               "strb r2, [r1]\n ldr r3, [sp, #4]\n add r1, r1, r3\n")
+#define HTVM_ALONG                                                                                 \
+    HTVM_EIGHT("smmlar r2, r2, r6, r12\n asr r2, r2, r7\n ssat r2, #8, r2, asr #1\n",              \
+               "strb r2, [r0, r1]\n")
 #endif
 
 /* Multiplies a row of pixels of eight elements, widened to one column (htvm_widen_one) of `words`
@@ -427,6 +432,9 @@ HTVM_SHARED void htvm_scaled_row(int8_t *out, const uint32_t *column, const int8
         "mov r5, r4\n add r4, r4, #1\n stm r0, {r1, r2, r3, r4}\n mov r1, r5\n sub r7, r7, #2\n"
         "ldr r2, [r0, #32]\n ldr r12, [r0, #20]\n ldr r0, [r0, #28]\n ldr r3, [sp, #4]\n"
         "cmp r3, #16\n bne 5f\n cmn r12, #255\n bne 5f\n"
+        "cmp r7, #22\n bhi 5f\n add r3, lr, #0x20000000\n lsrs r3, r3, #30\n bne 5f\n"
+        "sadd16 r8, r8, r8\n sadd16 r9, r9, r9\n sadd16 r10, r10, r10\n sadd16 r11, r11, r11\n"
+        "lsl lr, lr, #1\n lsr r6, r6, #1\n lsl r12, r12, r7\n"
         /* Eight pixels at once, or first four. */
         "sub r1, r1, r0\n sub r1, r1, #16\n tst r2, #8\n bne 4f\n"
         "3:\n" HTVM_FOUR_TIMES(HTVM_ALONG) "4:\n" HTVM_FOUR_TIMES(HTVM_ALONG)

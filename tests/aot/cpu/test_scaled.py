@@ -188,6 +188,23 @@ def test_which_call_requantizes_other_numbers():
     assert column.together(2, 8, 64, alike=True, suited=True) is None
 
 
+@pytest.mark.parametrize(("bias", "shift"), [(2**29 - 1, -23), (2**29, -23), (5, -24)])
+def test_large_biases_and_shifts_of_rows(bias, shift, tmp_path, compiler):
+    """Sums are doubled, and rounded by what is added to the product, where they are small."""
+    rng = np.random.default_rng(1)
+    k, data = 16, int8(rng, 4, 4, 8)
+    weight, biases = int8(rng, k, 8, 1, 1), np.full(k, 3, "int32")
+    biases[:4] = bias, -bias, bias - 1, 2**20
+    requant = TfliteRequant((2**31 - 1, *[2**30] * (k - 1)), (shift,) * 3 + (-12,) * (k - 3), -128)
+    acc = reference.conv2d(data, weight, biases, (1, 1), NO_PADDING, 0, 1)
+    op = conv2d_of(weight, biases, Window((1, 1)), requant, (-128, 127))
+    shape = (1, *data.shape)
+    built = module({"x": shape}, lambda bb, v: op.write(bb, [v], "conv2d_0"))
+    expected = requantized(acc, requant, (-128, 127), reference)
+    case = Case(built, {"x": data.reshape(shape)}, expected)
+    check_on_the_core(case, "htvm_scaled_row", tmp_path, compiler)
+
+
 def image_case(y, x, k, zero=-128, least=-127):
     """An image of three colours, whose output has y times x pixels."""
     shape = (2 * y + 1, 2 * x + 1)
