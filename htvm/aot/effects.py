@@ -16,7 +16,15 @@ from tvm import tirx
 from tvm.ir import Call, StringImm, TensorLoad
 from tvm.tirx.stmt import Evaluate
 
-from htvm.aot.intrinsics import BAND, BLOCK_ENDINGS, HALFWORDS, PREFIX, SPREAD, THREE_BY_THREE
+from htvm.aot.intrinsics import (
+    BAND,
+    BLOCK_ENDINGS,
+    HALFWORDS,
+    PREFIX,
+    SPREAD,
+    THREE_BY_THREE,
+    image_words,
+)
 
 Steps: TypeAlias = Mapping[str, int]
 """By the name of a loop: elements that one of its turns moves a pointer.  Others do not move it."""
@@ -136,7 +144,7 @@ def _widened(pixels: int) -> Callable[[int], Effects]:
 
 
 def _widened_image(pixels: int, pitch: int) -> Effects:
-    loops = {"row": 3, "element": 6 * pixels + 3, "made": 13 * (pixels + 1)}
+    loops = {"row": 3, "element": 6 * pixels + 3, "made": image_words(pixels)}
     return Effects(loops, {0: {"made": 1}}, {1: {"row": pitch, "element": 1}})
 
 
@@ -188,7 +196,7 @@ def _scaled(pixels: int, alike: bool) -> Callable[..., Effects]:
 
 def _scaled_image(pixels: int, channels: int, apart: int, _zero: int) -> Effects:
     own = {"channel": 1}
-    loops = {"pixel": pixels, "channel": channels, "column": 13 * (pixels + 1), "weight": 28}
+    loops = {"pixel": pixels, "channel": channels, "column": image_words(pixels), "weight": 28}
     return Effects(
         loops,
         {0: {"pixel": apart, **own}},

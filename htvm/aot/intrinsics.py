@@ -39,6 +39,12 @@ ROW = "row"
 IMAGE = "image"
 """How those end that multiply more pixels of an image, with some channels at a time."""
 
+
+def image_words(pixels: int) -> int:
+    """Return the words that `Column.image` widens the windows of so many pixels to."""
+    return 13 * (pixels + 1)
+
+
 BLOCK_ENDINGS = {(2, 2): "two_by_two", (1, 4): "one_by_four", (1, 2): "one_by_two"}
 """How functions end that multiply a column with a block of pixels and channels."""
 

@@ -11,7 +11,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx.stmt import AllocBuffer, BufferStore, For, ForKind, SeqStmt
 
 from byoc_dory.errors import UnsupportedError
-from htvm.aot.intrinsics import BLOCK_ENDINGS, Column, Depthwise, Products
+from htvm.aot.intrinsics import BLOCK_ENDINGS, Column, Depthwise, Products, image_words
 from htvm.aot.loops import Axis, address_of, call, products_of, substituted
 
 
@@ -126,7 +126,7 @@ class Sums:
         if pixels > len(column.fill):
             if (high, run, self.pixel[0].data) != (3, 9, 6) or not column.image:
                 raise wrong_loop(self.where)
-            buffer = tirx.decl_buffer((13 * (pixels + 1),), column.dtype, name="column")
+            buffer = tirx.decl_buffer((image_words(pixels),), column.dtype, name="column")
             operands = [first_of(buffer), self.place(self.weights)]
             fill = call(
                 column.image, operands[0], self.place(self.data), *map(number, (pixels, pitch))

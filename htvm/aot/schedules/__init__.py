@@ -49,7 +49,9 @@ def schedule(
     for operator in operators:
         special = None
         if operator in ("conv2d", "matmul"):
-            ways = (schedule_products(func, constants, row, core.lanes) for row in core.products)
+            ways = (
+                schedule_products(func, constants, row, core.lanes, room) for row in core.products
+            )
             special = next(filter(None, ways), None)
         elif operator == "depthwise":
             taps = (

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from htvm.aot.calls import PRODUCTS, RESCALED, SCALED, START, SUMS
-from htvm.aot.intrinsics import Products
-from htvm.aot.loops import factors_of, step_of
+from htvm.aot.intrinsics import Products, image_words
+from htvm.aot.loops import bytes_of, factors_of, step_of
 from htvm.aot.native import native_conv
 from htvm.aot.rescale import LEAST, ends_scaled
 from htvm.aot.schedules.blocks import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def schedule_products(
-    func: PrimFunc, constants: Constants, how: Products, lanes: int
+    func: PrimFunc, constants: Constants, how: Products, lanes: int, room: int | None = None
 ) -> Scheduled | None:
     """Schedule a convolution without padding, NHWC or NCHW, or a product with weights (C, K).
 
@@ -56,6 +56,7 @@ def schedule_products(
         constants: values of its parameters that are constants.
         how: the core computes it.
         lanes: elements that the core requantizes at once, where one call is for all channels.
+        room: bytes that its larger tensor and windows of more pixels may take; ``None``: any.
 
     Returns:
         ``None`` for any other function, and if a weight is too small for the row.
@@ -86,7 +87,9 @@ def schedule_products(
     if whole and weights is not None:
         return _with_all_channels(sch, sums, out, how, weights, what, copy, lanes)
     suited = weights is not None and all(map(suit_pairs, constants[weights]))
-    return _blocked(sch, sums, out, how, weights, what, copy, suited)
+    largest = max(bytes_of(buffer) for at, buffer in enumerate(func.params) if at not in constants)
+    spare = None if room is None else room - largest
+    return _blocked(sch, sums, out, how, weights, what, copy, suited, spare)
 
 
 def _blocked(
@@ -98,6 +101,7 @@ def _blocked(
     what: str,
     copy: Any,
     suited: bool,
+    spare: int | None,
 ) -> Scheduled | None:
     """Compute sums [y, x, channels] over (fy, fx, C), or [rows, channels] over (C,), in blocks.
 
@@ -109,6 +113,7 @@ def _blocked(
         what: pixels or rows are.
         copy: the block that copies the input of an NCHW convolution (`channels_last`).
         suited: whether words may have weights of two channels.
+        spare: bytes that windows of more pixels may take; ``None``: any.
     """
     *outer, x, k = loops_of(sch, out)
     turns = 3 if outer else 1
@@ -130,7 +135,7 @@ def _blocked(
         if pixels and not found.alike:
             packed = WeightWords(weights, 1, how.width)
             return _requantized(sch, sums, out, how, pixels, packed, what)
-        pixels = _image_pixels(sch, sums, out) if column.image and suited else 0
+        pixels = _image_pixels(sch, sums, out, spare) if column.image and suited else 0
         if pixels and not found.alike and found.zero_point == LEAST:
             packed = WeightWords(
                 weights, 4, how.width, whole=True, places=_IMAGE_PLACES, paired=True
@@ -215,10 +220,11 @@ _IMAGE_PLACES = (*range(8), 24, *range(8, 16), 26, *range(16, 24), 27)
 """Of a filter's elements in words that are multiplied with those of `Column.image`."""
 
 
-def _image_pixels(sch: s_tir.Schedule, conv: Any, out: Any) -> int:
+def _image_pixels(sch: s_tir.Schedule, conv: Any, out: Any, spare: int | None) -> int:
     """Return how many pixels of an image one call multiplies: an even part of a row.
 
-    0 unless filters are of 3x3 with three colours, at stride 2, for fours of channels.
+    0 unless filters are of 3x3 with three colours, at stride 2, for fours of channels, and if the
+    spare bytes are too few for the windows of four.
     """
     *outer, x, k = loops_of(sch, out)
     block = sch.get(conv)
@@ -228,7 +234,12 @@ def _image_pixels(sch: s_tir.Schedule, conv: Any, out: Any) -> int:
     steps = [step_of(loads[0].indices[2], block.iter_vars[at].var) for at in (2, -2)]
     if steps != [2, 1] or [extent(sch, loop) for loop in loops_of(sch, conv)[-3:]] != [3, 3, 3]:
         return 0
-    return max((number for number in range(4, 33, 2) if extent(sch, x) % number == 0), default=0)
+    fitting = (
+        number
+        for number in range(4, 33, 2)
+        if extent(sch, x) % number == 0 and (spare is None or 4 * image_words(number) <= spare)
+    )
+    return max(fitting, default=0)
 
 
 def _requantized(
