@@ -218,13 +218,15 @@ def _row_pixels(number: int) -> int:
 
 _IMAGE_PLACES = (*range(8), 24, *range(8, 16), 26, *range(16, 24), 27)
 """Of a filter's elements in words that are multiplied with those of `Column.image`."""
+_FEW = 8
+"""Pixels of an image whose windows are not too large where bytes are scarce."""
 
 
 def _image_pixels(sch: s_tir.Schedule, conv: Any, out: Any, spare: int | None) -> int:
     """Return how many pixels of an image one call multiplies: an even part of a row.
 
-    0 unless filters are of 3x3 with three colours, at stride 2, for fours of channels, and if the
-    spare bytes are too few for the windows of four.
+    0 unless filters are of 3x3 with three colours, at stride 2, for fours of channels.  The
+    windows of few pixels take hardly more bytes than other columns, so these are always there.
     """
     *outer, x, k = loops_of(sch, out)
     block = sch.get(conv)
@@ -234,10 +236,13 @@ def _image_pixels(sch: s_tir.Schedule, conv: Any, out: Any, spare: int | None) -
     steps = [step_of(loads[0].indices[2], block.iter_vars[at].var) for at in (2, -2)]
     if steps != [2, 1] or [extent(sch, loop) for loop in loops_of(sch, conv)[-3:]] != [3, 3, 3]:
         return 0
+    parts = [number for number in range(4, 33, 2) if extent(sch, x) % number == 0]
     fitting = (
         number
-        for number in range(4, 33, 2)
-        if extent(sch, x) % number == 0 and (spare is None or 4 * image_words(number) <= spare)
+        for number in parts
+        if spare is None
+        or 4 * image_words(number) <= spare
+        or (number == parts[0] and number <= _FEW)
     )
     return max(fitting, default=0)
 
