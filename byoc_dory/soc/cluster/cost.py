@@ -119,7 +119,7 @@ def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, requant_cycles:
         share = -(-elements // core.cores)
         return ceil(slowest([{"call": 1, "element": share, "table": share * tables}], core.combine))
     if isinstance(layer, Add):
-        return sum_cycles(call, core)
+        return sum_cycles(core, call)
     element_work = simd_work.elementwise if core.simd else elementwise
     assert isinstance(layer, Rows)
     cycles = _row_function(core, layer)
@@ -136,12 +136,12 @@ def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, requant_cycles:
     return ceil(slowest(works, cycles))
 
 
-def sum_cycles(call: Call, core: ClusterCores, prefix: str = "") -> int:
+def sum_cycles(core: ClusterCores, call: Call, prefix: str = "") -> int:
     """Return the cycles of the kernel of a sum, without fork and join.
 
     Args:
-        call: of a tile; it has the fields of `sum_fields`.
         core: the cores.
+        call: of a tile; it has the fields of `sum_fields`.
         prefix: before the names of these fields.
     """
     elements, operands = (call.number(f"{prefix}{name}") for name in ("elements", "operands"))

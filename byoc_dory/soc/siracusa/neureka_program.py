@@ -414,7 +414,7 @@ def _beside(soc: Soc, core: Neureka, call: Call) -> int:
     if f"{SUM}.elements" not in call.fields:
         return 0
     cores = next(each for each in soc.accelerators if isinstance(each, ClusterCores))
-    cycles = sum_cycles(call, cores, f"{SUM}.")
+    cycles = sum_cycles(cores, call, f"{SUM}.")
     return cores.fork_cycles + cycles + cycles * core.beside_percent // 100
 
 
