@@ -20,6 +20,7 @@ from htvm.aot.intrinsics import (
     BAND,
     BLOCK_ENDINGS,
     HALFWORDS,
+    PIXELS,
     PREFIX,
     SPREAD,
     THREE_BY_THREE,
@@ -248,8 +249,6 @@ def _pool(rows: int, pitch: int, columns: int, step: int, channels: int) -> Effe
     )
 
 
-_COLUMN = {"one": 1, "two": 2, "three": 3}
-
 EFFECTS: Mapping[str, Callable[..., Effects]] = {
     "htvm_copy": _copy,
     "htvm_fill": _fill,
@@ -258,8 +257,8 @@ EFFECTS: Mapping[str, Callable[..., Effects]] = {
     "htvm_widen_image": _widened_image,
     "htvm_scaled_image": _scaled_image,
     "htvm_pool_sums": _pool,
-    **{f"{PREFIX}widen_{name}": _widened(pixels) for name, pixels in _COLUMN.items()},
-    **{f"{SPREAD.name}{name}": _spread(_COLUMN[name]) for name in ("one", "two")},
+    **{f"{PREFIX}widen_{name}": _widened(pixels) for pixels, name in PIXELS.items()},
+    **{f"{SPREAD.name}{PIXELS[pixels]}": _spread(pixels) for pixels in (1, 2)},
     **{
         f"{row.name}{ending}{long}": _block(*block, spread=row is SPREAD)
         for row in (HALFWORDS, SPREAD)
