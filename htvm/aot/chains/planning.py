@@ -22,19 +22,18 @@ from byoc_dory.emit.text import c_identifier
 from byoc_dory.errors import CapacityError, UnsupportedError
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.soc.cores import ROW_COST
-from byoc_dory.work import Work
 from htvm.aot.chains.chain import Chain, chain_of
-from htvm.aot.chains.emit import chain_kernel, program_of, staged_bytes, state_bytes
+from htvm.aot.chains.costs import ChainCosts
+from htvm.aot.chains.emit import chain_kernel
 from htvm.aot.chains.estimate import estimate, rounded
 from htvm.aot.chains.network import Network, network_of
-from htvm.aot.chains.places import places_of
 from htvm.aot.program import assemble
 from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
 from patterns.rows import has_rows
 
 if TYPE_CHECKING:
     from htvm.aot.assembler import Assembly
-    from htvm.aot.chains.kernels import Band, RowCompiler, RowKernels
+    from htvm.aot.chains.kernels import Band, RowCompiler
     from htvm.aot.chains.whole import Whole
     from htvm.aot.program import Program
     from patterns.reading.graph import Graph
@@ -172,7 +171,7 @@ class _Planner:
         self.whole = whole
         self.constants = frozenset(self.given.constants)
         self.compiler = compiler
-        self.rows: dict[Band, RowKernels] = {}
+        self.costs = ChainCosts(network, compiler)
         self.banded: dict[object, Chain | None] = {}  # by the ends and bands of a chain
         self.reads = network.last[network.streamed] if network.streamed else -1
         self.segments = self._segments()
@@ -226,7 +225,7 @@ class _Planner:
                 found[first + 1].append(self._single(first))
             elif first:
                 continue
-            alive = self._alive(first)
+            alive = self.costs.alive(first)
             for behind in range(first + 1, min(first + _LONGEST, len(units)) + 1):
                 if not units[behind - 1].has_rows:
                     break
@@ -263,17 +262,17 @@ class _Planner:
     def _wide(self) -> dict[str, int]:
         """By name of a unit, the bytes of the pixels that it reads with channels of zeros."""
         units = self.network.units
-        known = self.rows.items()
+        known = self.costs.rows.items()
         return {units[number].name: rows.wide for (number, _), rows in known if rows.wide}
 
     def _compiled(self, cuts: Sequence[_Segment]) -> bool:
         """Return whether the kernels of these segments are there, and make them if they are not."""
         chained = [each for each in cuts if each.chain is not None]
         numbers = [number for each in chained for number in range(each.first, each.behind)]
-        new = [(number, 0) for number in numbers if (number, 0) not in self.rows]
+        new = [(number, 0) for number in numbers if (number, 0) not in self.costs.rows]
         if not new:
             return True
-        self.rows |= self.compiler.rows(self.network, new)
+        self.costs.rows |= self.compiler.rows(self.network, new)
         for segments in self.segments.values():
             segments[:] = [self._measured_again(each, new) for each in segments]
         return False
@@ -284,7 +283,7 @@ class _Planner:
         if segment.chain is None or not own:
             return segment
         chain: Chain | None = segment.chain
-        if any(self.rows[band].wide for band in own):
+        if any(self.costs.rows[band].wide for band in own):
             chain = chain_of(self.network, segment.first, segment.behind, self._wide)
         assert chain is not None
         return self._chained(chain)
@@ -370,83 +369,12 @@ class _Planner:
     def _estimated(self, first: int, behind: int, alive: Sequence[str]) -> _Segment:
         """Return a chain with what it takes at least."""
         least = estimate(self.network, first, behind, alive)
-        cost = self._cost(range(first, behind), least.calls, least.copied, {})
+        cost = self.costs.of(range(first, behind), least.calls, least.copied, {})
         return _Segment(first, behind, True, least.bytes, cost)
 
     def _chained(self, chain: Chain) -> _Segment:
-        staged = sum(
-            self.network.tensors[self.network.units[number].result].bytes
-            for number in chain.bands
-            if staged_bytes(chain, number)
-        )
-        moved = chain.moved + chain.copied + staged
-        cost = self._cost(range(*chain.units), len(chain.order), moved, chain.bands)
-        return _Segment(*chain.units, True, self._bytes(chain), cost, chain)
-
-    def _cost(self, units: range, calls: int, moved: int, bands: Mapping[int, int]) -> float:
-        """Return the estimated instructions of a chain beyond those of the units as a whole."""
-        lost = sum(self._lost(number, bands.get(number, 0)) for number in units)
-        return ROW_COST.call * calls + ROW_COST.byte * moved + lost
-
-    def _lost(self, number: int, rows: int) -> float:
-        """Return the instructions that a unit takes beyond those as a whole, so many rows at once.
-
-        They are multiplications whose results are dropped, because rows are odd, and what
-        depthwise convolutions lose that are not computed in bands of rows.
-        """
-        unit = self.network.units[number]
-        if unit.nodes[0].op.work is not Work.PRODUCT:
-            return 0.0
-        tensor, at_once = self.network.tensors[unit.result], max(rows, 1)
-        pixels, macs = at_once * tensor.width, sum(call.macs for call in unit.calls)
-        lost = ROW_COST.idle_mac * macs * (-(-pixels // 2) * 2 / pixels - 1)
-        band = number, rows
-        in_bands = self.compiler.in_bands(self.network, band, self.rows.get(band))
-        if in_bands is None:
-            return lost
-        each = ROW_COST.lone
-        if in_bands:
-            each = ROW_COST.pairs * (at_once + 2) / at_once + ROW_COST.channel / pixels
-        return lost + max(each - ROW_COST.banded, 0) * tensor.bytes
-
-    def _alive(self, first: int) -> list[str]:
-        """Return the whole tensors of the arena that exist when a unit begins."""
-        network = self.network
-        return [
-            name
-            for name, number in network.made.items()
-            if number < first <= network.dies(name) and network.in_arena(name)
-        ]
-
-    def _bytes(self, chain: Chain) -> int:
-        """Return the bytes of the arena while a chain runs, with those kernels that are there."""
-        network, (first, behind) = self.network, chain.units
-        total = sum(rounded(network.tensors[name].bytes) for name in self._alive(first))
-        outputs = [name for name in chain.outputs if network.in_arena(name)]
-        total += sum(rounded(network.tensors[name].bytes) for name in outputs)
-        own = [strip for name, strip in chain.strips.items() if name not in chain.passing]
-        total += sum(rounded(strip.bytes) for strip in own)
-        work = {number: self._work(chain, number) for number in range(first, behind)}
-        total += rounded(places_of(chain, work).bytes)
-        if network.streamed in chain.inputs:
-            total += rounded(state_bytes(chain))
-        return total - max((self._shared(chain, name) for name in outputs), default=0)
-
-    def _shared(self, chain: Chain, output: str) -> int:
-        """Return how many bytes of an input the output may take while the input is read."""
-        new = rounded(self.network.tensors[output].bytes)
-        saved = 0
-        for name, below in chain.below.items():
-            if not self.network.in_arena(name) or self.network.dies(name) >= chain.units[1]:
-                continue
-            old = rounded(self.network.tensors[name].bytes)
-            saved = max(saved, new + old - max(new, rounded(below) + old))
-        return saved
-
-    def _work(self, chain: Chain, number: int) -> int:
-        rows = self.rows.get((number, chain.bands.get(number, 0)))
-        staged = staged_bytes(chain, number)
-        return staged + (0 if rows is None else program_of(chain, number, rows).plan.peak)
+        costs = self.costs
+        return _Segment(*chain.units, True, costs.bytes_of(chain), costs.of_chain(chain), chain)
 
     def _in_bands(self, limit: int, low: int) -> list[_Segment]:
         """Return the quickest cuts, some of whose units make several rows at once.
@@ -464,7 +392,7 @@ class _Planner:
                 continue
             ways[ends] = [self._with_bands(segment, low) for segment in cuts]
             chains = [segment.chain for segment in ways[ends] if segment.chain is not None]
-            if not any(self._lost(*band) for chain in chains for band in _bands_of(chain)):
+            if not any(self.costs.lost(*band) for chain in chains for band in _bands_of(chain)):
                 break
         return min(ways.values(), key=lambda cuts: sum(segment.cost for segment in cuts))
 
@@ -487,10 +415,10 @@ class _Planner:
             if best is None:
                 break
             _, band, wider = best
-            if band in self.rows:
+            if band in self.costs.rows:
                 segment = wider
             else:  # look at it again, now that the bytes of its kernels are known
-                self.rows |= self.compiler.rows(self.network, [band])
+                self.costs.rows |= self.compiler.rows(self.network, [band])
         return segment
 
     def _bands(self, chain: Chain) -> Iterator[Band]:
@@ -498,11 +426,11 @@ class _Planner:
         for number in range(*chain.units):
             unit, now = self.network.units[number], chain.bands.get(number, 0)
             tensor = self.network.tensors[unit.result]
-            lost = self._lost(number, now)
+            lost = self.costs.lost(number, now)
             for rows in range(now + 1, min(_BAND, tensor.rows) + 1):
                 if tensor.rows % rows or unit.of_sums is not None or unit.name in self._wide:
                     continue
-                if lost > self._lost(number, rows):
+                if lost > self.costs.lost(number, rows):
                     yield number, rows
 
     def _banded(self, chain: Chain, band: Band) -> _Segment | None:
@@ -584,7 +512,7 @@ class _Planner:
 
     def _kernel(self, chain: Chain) -> CpuKernel:
         units = [self.network.units[number] for number in range(*chain.units)]
-        rows = [self.rows[band] for band in _bands_of(chain)]
+        rows = [self.costs.rows[band] for band in _bands_of(chain)]
         named = units[0].name if len(units) == 1 else f"{units[0].name}_to_{units[-1].name}"
         wish = f"{c_identifier(named)}_rows"
         symbol = self.compiler.symbols.function_of((chain.units, "chain"), wish)

@@ -135,9 +135,10 @@ def test_no_chain_takes_less_than_its_estimate(seed: int, way: Input) -> None:
     planner = Mutants(seed, "kept" if way == "streamed" else way).planner
     if way == "streamed":
         planner.network = replace(planner.network, streamed=planner.network.inputs[0])
+        planner.costs.network = planner.network
     for chain in chains_of(planner.network):
         found = planner._chained(chain)
-        least = planner._estimated(*chain.units, planner._alive(chain.units[0]))
+        least = planner._estimated(*chain.units, planner.costs.alive(chain.units[0]))
         assert least.bytes <= found.bytes
         assert least.cost <= found.cost
 
@@ -169,7 +170,7 @@ class Mutants:
         cuts = [*alone[:first], self.planner._chained(chain), *alone[behind:]]
         self.planner._compiled(cuts)
         for band in chain.bands.items():
-            self.planner.rows |= self.planner.compiler.rows(self.network, [band])
+            self.planner.costs.rows |= self.planner.compiler.rows(self.network, [band])
         return assemble(self.planner._assembly(cuts))
 
     def outputs(self, program: Any) -> list[np.ndarray]:
