@@ -15,9 +15,9 @@ import pytest
 import htvm
 from byoc_dory.memory.arena import written_over
 from byoc_dory.options import TilingOptions
-from byoc_dory.soc.ethos_u import vela
+from byoc_dory.soc.ethos_u import check, emit, vela
 from byoc_dory.soc.ethos_u.emit import FOREIGN
-from byoc_dory.soc.ethos_u.lower import networks
+from byoc_dory.soc.ethos_u.lower import Network, networks
 from byoc_dory.verdict import CPU
 from htvm.errors import LimitError, SimulationError, TargetError, TilingError
 from htvm.firmware.build import build_qemu
@@ -199,7 +199,7 @@ def test_what_vela_takes_is_limited(
     vela.clear()
 
 
-def test_memory_between_layers_is_as_small_as_costs_no_cycles() -> None:
+def test_memory_between_layers_is_as_small_as_costs_one_cycle_in_a_hundred() -> None:
     compiled = htvm.build("zoo:mobilenet_v1", target="ethos_u55:macs=128", platform="host").compiled
     (core,) = compiled.target.accelerators
     settings = core.settings(compiled.target.soc, TilingOptions())  # type: ignore[attr-defined]
@@ -207,7 +207,7 @@ def test_memory_between_layers_is_as_small_as_costs_no_cycles() -> None:
     results = [tensor.name for tensor in region.outputs]
     network = max(networks(region.layers, results), key=lambda each: len(each.layers))
     usual, found = vela.compiled(network, settings), vela.compiled_thriftily(network, settings)
-    assert found.cycles <= usual.cycles
+    assert found.cycles <= 1.01 * usual.cycles
     assert found.scratch < 0.9 * usual.scratch
     assert compiled.program.plan.peak < usual.scratch
 
@@ -270,9 +270,50 @@ def test_digits_is_equal_and_the_rest_says_why(tmp_path: Path) -> None:
 
 
 def test_a_residual_network_runs_as_one_region() -> None:
-    """Its sums have two operands, of which no planner but Vela is asked."""
-    module = htvm.build(golden("pretrainedResnet_quant").path, "ethos_u55", platform="host")
+    """Its sums have two operands, of which no planner but Vela is asked.
+
+    The first block has three maps of 32x32x16, of which two and a half are in memory at most.
+    """
+    module = htvm.build(golden("pretrainedResnet_quant").path, CONFIGURATIONS[2], platform="host")
     assert on_cpu(module) == [] and len(module.compiled.regions) == 1
+    assert module.compiled.program.plan.peak < 2.5 * 32 * 32 * 16
+
+
+def strided(kernel: int, stride: int, depthwise: bool, sizes: tuple[int, int]) -> Graph:
+    """A convolution without padding, whose stride leaves columns over."""
+    rng = np.random.default_rng(kernel + stride)
+    shape = (1, kernel, kernel, 16) if depthwise else (16, kernel, kernel, 16)
+    weight = rng.integers(-127, 128, shape).astype(np.int8)
+    made = [(size - kernel) // stride + 1 for size in sizes]
+    tensors = [
+        Tensor("x", (1, *sizes, 16), zero_points=(3,)),
+        Tensor("w", shape, data=weight, scales=(0.01,), zero_points=(0,)),
+        Tensor("y", (1, *made, 16), scales=(0.3,)),
+    ]
+    step = ("i", stride)
+    options = {0: ("b", 1), 1: step, 2: step} | ({3: ("i", 1)} if depthwise else {})
+    name = "DEPTHWISE_CONV_2D" if depthwise else "CONV_2D"
+    return Graph(tensors, [Op(name, (0, 1), (2,), (2 if depthwise else 1, options))])
+
+
+@pytest.mark.parametrize(
+    "case", [(1, 2, False, (8, 8)), (1, 3, False, (7, 12)), (3, 2, True, (7, 10))]
+)
+def test_columns_that_a_stride_leaves_over_may_be_products_with_zeros(
+    case: tuple[int, int, bool, tuple[int, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the form of a network without crops, here given to Vela alone."""
+
+    def whole(*arguments: Any) -> tuple[Network, ...]:
+        (network,) = networks(*arguments)
+        assert network.uncropped not in (b"", network.content)
+        return (replace(network, content=network.uncropped),)
+
+    for user in (check, emit):
+        monkeypatch.setattr(user, "networks", whole)
+    module = built(strided(*case), tmp_path)
+    assert on_cpu(module) == []
+    assert_equal_to_reference(module)
 
 
 @pytest.mark.parametrize("target", ["ethos_u55:macs=128", "ethos_u65", "cortex_m55"])

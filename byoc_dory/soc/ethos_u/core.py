@@ -58,10 +58,6 @@ class EthosUCore(Accelerator):
         """Return what Vela compiles for, within the bytes that may be used between layers."""
         return Settings(self.architecture, self.macs, self.memories, self.budget(soc, options))
 
-    def settings_of_least(self) -> Settings:
-        """Return the same with as few bytes between layers as possible."""
-        return Settings(self.architecture, self.macs, self.memories, 0)
-
     def tiling_problem(self, soc: Soc, layer: Layer, options: TilingOptions) -> TilingProblem:
         """Return the problem of a layer as one tile, without limit: regions are checked."""
         return TilingProblem(

@@ -17,7 +17,7 @@ from byoc_dory.region import Buffer, Constant, Kernel, Region, RegionKernels
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.ethos_u.core import EthosUCore
 from byoc_dory.soc.ethos_u.lower import Network, networks
-from byoc_dory.soc.ethos_u.vela import Compiled, compiled, compiled_thriftily
+from byoc_dory.soc.ethos_u.vela import Compiled, compiled_thriftily
 from byoc_dory.tiling.problem import solution_of
 
 NO_DRIVER, FAILED, MISALIGNED, FOREIGN = 0x4E01, 0x4E02, 0x4E03, 0x4E04
@@ -56,7 +56,14 @@ class EthosUEmitter:
         for network in networks(region.layers, results):
             made = compiled_thriftily(network, settings)
             if made.scratch > limit:
-                raise self._too_small(region, network, options, made.scratch, limit)
+                raise TilingError(
+                    f"{region.name} needs {made.scratch} B between its layers, {limit} B may be "
+                    "used",
+                    where=f"layer '{network.layers[-1].name}'",
+                    hint="give as much, or leave layers to the CPU by a policy",
+                    limit=limit,
+                    smallest=made.scratch,
+                )
             if made.fast > settings.memories.fast:
                 raise TilingError(
                     f"{region.name} needs {made.fast} B of the NPU's own SRAM, there are "
@@ -101,18 +108,6 @@ class EthosUEmitter:
     def _plan(self, layer: Layer, options: TilingOptions) -> LayerPlan:
         problem = self.core.tiling_problem(self.soc, layer, options)
         return plan_alone(layer, solution_of(problem, problem.smallest), self.core.name, problem)
-
-    def _too_small(
-        self, region: Region, network: Network, options: TilingOptions, demand: int, limit: int
-    ) -> TilingError:
-        least = min(demand, compiled(network, self.core.settings_of_least()).scratch)
-        return TilingError(
-            f"{region.name} needs {demand} B between its layers, {limit} B may be used",
-            where=f"layer '{network.layers[-1].name}'",
-            hint=f"the least is {least} B: give as much, or leave layers to the CPU by a policy",
-            limit=limit,
-            smallest=least,
-        )
 
     def _kernel(
         self, network: Network, made: Compiled, symbol: str, scratch: str, fast: str

@@ -76,6 +76,10 @@ class Network:
         content: the file.
         layers: the layers that it computes.
         inputs, outputs: the tensors that it is given, and those that it returns, in its order.
+        uncropped: another file of the same, in which convolutions take the columns that their
+            stride leaves over for products with zeros; empty if there are none.  They are more
+            products, but Vela stores a map whose columns are cropped by pixels instead of bricks of
+            16 channels, and does not write a sum over an operand that is stored otherwise.
     """
 
     format: Literal["TOSA", "TFLITE"]
@@ -83,6 +87,7 @@ class Network:
     layers: tuple[Layer, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    uncropped: bytes = b""
 
 
 def networks(layers: Sequence[Layer], results: Sequence[str]) -> tuple[Network, ...]:
@@ -107,7 +112,11 @@ def networks(layers: Sequence[Layer], results: Sequence[str]) -> tuple[Network, 
         if is_apart(part[0]):
             found.append(Network("TFLITE", _apart(part[0]), *tensors))
         else:
-            found.append(Network("TOSA", _Writer(part).content(*tensors), *tensors))
+            writer = _Writer(part)
+            content, uncropped = writer.content(*tensors), b""
+            if writer.crops_columns:
+                uncropped = _Writer(part, crop_columns=False).content(*tensors)
+            found.append(Network("TOSA", content, *tensors, uncropped))
     return tuple(found)
 
 
@@ -135,9 +144,15 @@ class _Writer:
 
     Args:
         layers: in execution order.
+        crop_columns: whether convolutions read maps without the columns that strides leave over.
+
+    Attributes:
+        crops_columns: whether one does, of what is written.
     """
 
-    def __init__(self, layers: Sequence[Layer]) -> None:
+    def __init__(self, layers: Sequence[Layer], *, crop_columns: bool = True) -> None:
+        self.crops_columns = False
+        self._crop_columns = crop_columns
         self._graph = TosaGraph()
         self._layers = layers
         self._places: dict[str, tuple[str, tuple[int, ...]]] = {}
@@ -192,7 +207,7 @@ class _Writer:
         elif isinstance(layer, Product):
             self._keep(layer, self._product(layer))
         elif isinstance(layer, Pool):
-            source, pad = self._fitted(layer, layer.inputs[0], layer.pad)
+            source, pad, _ = self._fitted(layer, layer.inputs[0], layer.pad)
             place = graph.pool(
                 layer.function, source, self._fresh(), shape, kernel=layer.kernel,
                 stride=layer.stride, pad=pad,
@@ -250,11 +265,12 @@ class _Writer:
             )  # fmt: skip
         else:
             pad = layer.pad if absorbed is None else absorbed.sizes
-            place, pad = self._fitted(layer, source, pad)
+            place, pad, more = self._fitted(layer, source, pad)
+            weight = np.pad(weight, ((0, 0), (0, 0), (0, more), (0, 0)))
             depthwise = isinstance(layer, Convolution) and layer.groups > 1
             if depthwise:
                 each = layer.K // layer.C
-                taps = layer.weight.reshape(layer.C, each, layer.fy, layer.fx)
+                taps = weight.reshape(layer.C, each, *weight.shape[1:3])
                 weight = np.transpose(taps, (2, 3, 0, 1))
             sums = graph.convolution(
                 place, weight, bias, self._fresh(), maps, depthwise=depthwise, pad=pad,
@@ -414,20 +430,28 @@ class _Writer:
 
     def _fitted(
         self, layer: Layer, tensor: Tensor, pad: tuple[int, int, int, int]
-    ) -> tuple[str, tuple[int, int, int, int]]:
-        """Return the map and padding that windows read: TOSA takes nothing behind the last one."""
+    ) -> tuple[str, tuple[int, int, int, int], int]:
+        """Return the map and padding that windows read: TOSA takes nothing behind the last one.
+
+        The third is 0, or how many columns of a wider kernel read what is not cropped.
+        """
         rows, columns, channels = _map(tensor)
         top, left, bottom, right = pad
         (sy, sx), (dy, dx) = layer.stride, layer.dilation
         unread_rows = rows + top + bottom - (layer.fy - 1) * dy - 1 - (layer.oy - 1) * sy
         unread_columns = columns + left + right - (layer.fx - 1) * dx - 1 - (layer.ox - 1) * sx
         less = (max(unread_rows - bottom, 0), max(unread_columns - right, 0))
+        more = 0
+        if isinstance(layer, Weighted) and less[1] and less[1] % dx == 0:
+            self.crops_columns |= self._crop_columns
+            if not self._crop_columns:
+                less, more = (less[0], 0), less[1] // dx
         place = self._of_shape(tensor.name, (1, rows, columns, channels))
         if any(less):
             sizes = (1, rows - less[0], columns - less[1], channels)
             place = self._graph.crop(place, (0, 0, 0, 0), sizes, self._fresh())
         kept = max(bottom - unread_rows, 0), max(right - unread_columns, 0)
-        return place, (top, left, *kept)
+        return place, (top, left, *kept), more
 
     def _absorbed_by(self, layer: Weighted) -> Padding | Interleaving | None:
         return next(

@@ -12,9 +12,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from math import inf
 from typing import Any
 
 from byoc_dory.errors import LimitError, TargetError
@@ -36,6 +38,8 @@ TIME_LIMIT_S = 600
 _WORTH_IT = 4096
 """Bytes between layers from which on it is worth it to look for fewer."""
 _STEPS = 20
+_SHARE = 0.01
+"""The share of cycles that fewer bytes may cost."""
 _ALIGNMENT = 16
 
 _NO_MEMORY = ("std::bad_alloc", "MemoryError", "Cannot allocate memory", "failed to map segment")
@@ -155,31 +159,48 @@ def compiled(network: Network, settings: Settings) -> Compiled:
 
 
 def compiled_thriftily(network: Network, settings: Settings) -> Compiled:
-    """Compile a network for as few bytes between its layers as cost no cycles, by Vela's estimate.
+    """Compile a network for as few bytes between its layers as cost one cycle in a hundred.
 
-    The fewest possible are tried first, then fewer step by step.  What fits the limit of `settings`
-    alone often has room to spare: Vela uses what it is given.
+    What fits the limit of `settings` alone often has room to spare: Vela uses what it is given.
+    Cycles are its estimate.  If it needs more than the limit, cycles do not count.
 
     Raises:
         TargetError, LimitError, VelaError: as for `compiled`.
     """
-    first = best = compiled(network, settings)
-    if settings.memories.fast or first.scratch < _WORTH_IT:
+    first = compiled(network, settings)
+    fits = first.scratch <= settings.scratch_limit
+    if settings.memories.fast or (fits and first.scratch < _WORTH_IT):
         return first
-    least = compiled(network, replace(settings, scratch_limit=0))
-    if least.cycles <= first.cycles:
-        return min(first, least, key=lambda made: made.scratch)
+    most = first.cycles * (1 + _SHARE) if fits else inf
+    best = _thriftier(network, settings, first, most)
+    if network.uncropped:
+        with suppress(VelaError):
+            whole = replace(network, content=network.uncropped)
+            best = _thriftier(whole, settings, best, most)
+    return best
+
+
+def _thriftier(network: Network, settings: Settings, known: Compiled, most: float) -> Compiled:
+    """Return a program of at most so many cycles with fewer bytes than the one that is known.
+
+    The fewest possible are tried first, then fewer step by step.  If there is none, it is that.
+    """
+    best, least = known, compiled(network, replace(settings, scratch_limit=0))
+    if least.cycles <= most:
+        return min(best, least, key=_scratch)
     for step in range(1, _STEPS):
-        limit = first.scratch * (_STEPS - step) // _STEPS & -_ALIGNMENT
-        if limit >= best.scratch:
-            continue
+        limit = known.scratch * (_STEPS - step) // _STEPS & -_ALIGNMENT
         if limit < least.scratch:
             break
-        made = compiled(network, replace(settings, scratch_limit=limit))
-        if made.cycles > first.cycles:
-            break
-        best = min(best, made, key=lambda made: made.scratch)
+        if limit < best.scratch:
+            made = compiled(network, replace(settings, scratch_limit=limit))
+            if made.cycles <= most:
+                best = min(best, made, key=_scratch)
     return best
+
+
+def _scratch(made: Compiled) -> int:
+    return made.scratch
 
 
 @lru_cache(maxsize=256)
