@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from byoc_dory.definition import Definition
     from byoc_dory.region import Constant
     from htvm.aot.overlay import Overlay
+    from htvm.aot.row_calls import RowCalls
 
 OperandKind: TypeAlias = Literal["input", "output", "buffer", "constant"]
 StepKind: TypeAlias = Literal["cpu", "layer", "prologue", "epilogue", "copy"]
@@ -62,6 +63,7 @@ class CpuKernel:
         overlays: inputs over which its output may be written.
         apart: a simpler definition for calls whose output has bytes of its own, if there is one.
         constants: arrays that the source names, besides those that calls pass.
+        rows: by which calls it computes its operators row by row; ``None``: as a whole.
     """
 
     symbol: str
@@ -79,6 +81,7 @@ class CpuKernel:
     overlays: tuple[Overlay, ...] = ()
     apart: Definition | None = None
     constants: tuple[Constant, ...] = ()
+    rows: RowCalls | None = None
 
     def of_layers(self, symbol: str, layers: tuple[str, ...]) -> CpuKernel:
         """The same code as the kernel of other layers, under another name."""

@@ -28,6 +28,19 @@ class Watch:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A call of the function at an address; ``area`` is recorded when it returns."""
+
+    function: int
+    area: Range
+
+    @property
+    def words(self) -> tuple[int, int, int]:
+        """The call as the simulator reads it."""
+        return self.function, self.area.address, self.area.size
+
+
+@dataclass(frozen=True)
 class Look:
     """What to observe during a run.  Observation does not change what a right program does.
 
@@ -41,6 +54,7 @@ class Look:
         wakes: at most 8 numbers of wake-ups, counted from 1: who made them is reported, for each
             hart.
         functions: addresses of all functions, to recognise jumps that are calls.
+        calls: calls in the order in which they come; other functions may be called between them.
     """
 
     snapshots: tuple[Range, ...] = ()
@@ -49,6 +63,7 @@ class Look:
     stack_at: tuple[int, ...] = ()
     wakes: tuple[int, ...] = ()
     functions: tuple[int, ...] = ()
+    calls: tuple[Call, ...] = ()
 
     def options(self, folder: Path) -> list[str]:
         """Return the simulator's options; its files go into ``folder``."""
@@ -67,9 +82,11 @@ class Look:
         for number in self.wakes:
             options += ["--wake", str(number)]
         if self.functions:
-            words = sorted(set(self.functions))
-            (folder / "functions").write_bytes(struct.pack(f"<{len(words)}I", *words))
+            _write_words(folder / "functions", sorted(set(self.functions)))
             options += ["--functions", str(folder / "functions")]
+        if self.calls:
+            _write_words(folder / "calls", [word for call in self.calls for word in call.words])
+            options += ["--calls", str(folder / "calls"), "--returns", str(folder / "returns")]
         return options
 
     def seen_in(self, facts: Mapping[str, Any], folder: Path) -> Seen:
@@ -83,12 +100,16 @@ class Look:
             for number, event in enumerate(ends)
             if self.snapshots
         }
+        cycles = facts.get("returns", ())
+        areas = [call.area for call in self.calls[: len(cycles)]]
+        left = _cut((folder / "returns").read_bytes(), areas) if self.calls else ()
         return Seen(
             moments,
             msgspec.convert(facts.get("last_stores", ()), tuple[Store | None, ...]),
             msgspec.convert(facts.get("stores", ()), tuple[Store, ...]),
             msgspec.convert(facts.get("wakes", ()), tuple[Wake, ...]),
             tuple(facts.get("woken", ())),
+            tuple(zip(cycles, left, strict=True)),
         )
 
 
@@ -137,6 +158,7 @@ class Seen:
         stores: the stores to devices at the cycles in ``stack_at``.
         wakes: the wake-ups with the numbers in ``wakes``.
         woken: number of wake-ups of each hart.
+        returns: for those ``calls`` that returned, the cycle and the contents of the range.
     """
 
     snapshots: Mapping[int, tuple[bytes, ...]] = field(repr=False)
@@ -144,6 +166,11 @@ class Seen:
     stores: tuple[Store, ...] = ()
     wakes: tuple[Wake, ...] = ()
     woken: tuple[int, ...] = ()
+    returns: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
+
+
+def _write_words(path: Path, words: Sequence[int]) -> None:
+    path.write_bytes(struct.pack(f"<{len(words)}I", *words))
 
 
 def _cut(data: bytes, ranges: Sequence[Range]) -> tuple[bytes, ...]:

@@ -26,7 +26,7 @@ __attribute__((cold)) void htvm_iss_decode_in_place(ram_t *ram, insn_t *insn);
 
 #ifdef HTVM_ISS_WATCHED
 #define RUN htvm_iss_run_watched
-#define ON_JUMP(pc) htvm_iss_watch_jump(iss->watch, 0, d, (pc), target)
+#define ON_JUMP(pc) htvm_iss_watch_jump(iss->watch, 0, d, (pc), target, cycles)
 #define ON_STORE(addr, width) \
     htvm_iss_watch_store(iss->watch, 0, address_of(ram, d), (addr), (width), cycles)
 #else

@@ -8,7 +8,7 @@
 #include "watch.h"
 
 #define RUN htvm_harts_run_watched
-#define ON_JUMP(pc) htvm_iss_watch_jump(all->iss->watch, hart->number, d, (pc), target)
+#define ON_JUMP(pc) htvm_iss_watch_jump(all->iss->watch, hart->number, d, (pc), target, cycle)
 #define ON_STORE(addr, width, now)                                                            \
     htvm_iss_watch_store(all->iss->watch, hart->number, address_of(ram, d), (addr), (width), \
                          (now))

@@ -155,39 +155,67 @@ static int execute(iss_t *iss, const options_t *options)
 #endif
 }
 
-/* Runs the program, and lets look at it whoever asked for that. */
-static int run(iss_t *iss, options_t *options)
+/* Opens a file to write to, if there is a path; false after a complaint. */
+static bool open_output(FILE **file, const char *path)
 {
-    uint8_t *functions = NULL;
-    if (options->functions != NULL) {
-        size_t size;
-        functions = read_file(options->functions, &size);
-        if (functions == NULL) {
-            return UNUSABLE;
-        }
-        options->watch.functions = functions;
-        options->watch.function_count = size / 4;
+    *file = path != NULL ? fopen(path, "wb") : NULL;
+    if (path != NULL && *file == NULL) {
+        htvm_iss_complain("cannot be written", path);
     }
-    if (options->snapshots != NULL) {
-        iss->bus.snapshot_file = fopen(options->snapshots, "wb");
-        if (iss->bus.snapshot_file == NULL) {
-            htvm_iss_complain("cannot be written", options->snapshots);
-            free(functions);
-            return UNUSABLE;
+    return path == NULL || *file != NULL;
+}
+
+/* Closes it; false, after a complaint, if not all is there. */
+static bool close_output(FILE *file, const char *path, bool failed)
+{
+    if (file != NULL && (fclose(file) != 0 || failed)) {
+        htvm_iss_complain("cannot be written, or a range is no memory", path);
+        return false;
+    }
+    return true;
+}
+
+/* Reads what whoever looks asked for, and opens the files for what is seen. */
+static bool begin_look(iss_t *iss, options_t *options)
+{
+    watch_t *const watch = &options->watch;
+    size_t size;
+    if (options->functions != NULL) {
+        watch->functions = read_file(options->functions, &size);
+        if (watch->functions == NULL) {
+            return false;
+        }
+        watch->function_count = size / 4;
+    }
+    if (options->calls != NULL) {
+        watch->returns.list = read_file(options->calls, &size);
+        watch->returns.count = size / (4 * WORDS_OF_CALL);
+        watch->returns.cycles = calloc(watch->returns.count + 1, sizeof(uint64_t));
+        watch->returns.bus = &iss->bus;
+        if (watch->returns.list == NULL || watch->returns.cycles == NULL) {
+            return false;
         }
     }
     if (options->watched) {
-        iss->watch = &options->watch;
+        iss->watch = watch;
     }
-    const int ended = execute(iss, options);
-    options->watch.functions = NULL;
-    free(functions);
-    if (options->snapshots != NULL &&
-        (fclose(iss->bus.snapshot_file) != 0 || iss->bus.snapshot_failed)) {
-        htvm_iss_complain("cannot be written, or a range is no memory", options->snapshots);
-        return UNUSABLE;
-    }
-    return ended;
+    return open_output(&iss->bus.snapshot_file, options->snapshots) &&
+           open_output(&watch->returns.file, options->returns);
+}
+
+static bool end_look(iss_t *iss, const options_t *options)
+{
+    const returns_t *const returns = &options->watch.returns;
+    const bool snapshots =
+        close_output(iss->bus.snapshot_file, options->snapshots, iss->bus.snapshot_failed);
+    return close_output(returns->file, options->returns, returns->failed) && snapshots;
+}
+
+/* Runs the program, and lets look at it whoever asked for that. */
+static int run(iss_t *iss, options_t *options)
+{
+    const int ended = begin_look(iss, options) ? execute(iss, options) : UNUSABLE;
+    return end_look(iss, options) ? ended : UNUSABLE;
 }
 
 static int simulate(iss_t *iss, options_t *options)
@@ -245,6 +273,9 @@ int main(int argc, char **argv)
 #ifdef HTVM_ISS_HARTS
     htvm_harts_free(iss.harts);
 #endif
+    free(options.watch.functions);
+    free(options.watch.returns.list);
+    free(options.watch.returns.cycles);
     htvm_iss_bus_free(&iss.bus);
     return result;
 }

@@ -94,6 +94,15 @@ static bool parse_look(iss_t *iss, options_t *options, const char *name, const c
         options->functions = value;
         return true;
     }
+    if (strcmp(name, "--calls") == 0) {
+        options->watched = true;
+        options->calls = value;
+        return true;
+    }
+    if (strcmp(name, "--returns") == 0) {
+        options->returns = value;
+        return true;
+    }
     return false;
 }
 
@@ -175,6 +184,10 @@ bool htvm_iss_parse_command_line(iss_t *iss, options_t *options, int argc, char 
     }
     if (options->elf == NULL) {
         htvm_iss_complain("FILE.elf is missing", "usage");
+        return false;
+    }
+    if ((options->calls == NULL) != (options->returns == NULL)) {
+        htvm_iss_complain("one of them is missing", "--calls, --returns");
         return false;
     }
     return true;

@@ -6,7 +6,7 @@
  *       [--events FILE.jsonl] [--snapshot ADDR:SIZE]... [--snapshots FILE]
  *       [--dirty ADDR:SIZE]...
  *       [--watch ADDR:SIZE:CYCLE]... [--stack-at CYCLE]... [--wake N]... [--functions FILE]
- *       [--harts N]
+ *       [--calls FILE --returns FILE] [--harts N]
  *
  * Without --ram it is the bare machine: 4 MiB at 0x80000000, putchar at 0x10000000, exit at
  * 0x00100000, marks at 0x20000ff0.  Pokes are made after loading, in their order; peeks after the
@@ -17,7 +17,9 @@
  * --watch reports who stored last into a range before CYCLE, --stack-at who stored to a device at a
  * cycle, --wake who made the Nth wake-up of each hart (from 1); --functions has the addresses of all
  * functions (ascending, 32 bits, little-endian), by which a jump to another function is told from
- * others.  --harts is the number of harts, 1 unless given; machines whose core is alone have no more
+ * others.  --calls has calls of functions in the order in which they come, three such words each: the
+ * function, and the address and bytes of memory that is appended to the file of --returns when it
+ * returns.  --harts is the number of harts, 1 unless given; machines whose core is alone have no more
  * (core.h).
  */
 #ifndef HTVM_ISS_OPTIONS_H
@@ -43,7 +45,7 @@ typedef struct {
     const char *elf, *report, *events;
     setting_t settings[MAX_SETTINGS];
     size_t setting_count;
-    const char *snapshots, *functions;
+    const char *snapshots, *functions, *calls, *returns;
     watch_t watch;
     bool watched;
     transfer_t pokes[MAX_TRANSFERS], peeks[MAX_TRANSFERS];

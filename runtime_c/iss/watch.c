@@ -43,10 +43,43 @@ static void pop(watched_t *hart)
     }
 }
 
+static uint32_t word_of_call(const returns_t *returns, size_t word)
+{
+    return get32(returns->list + 4 * (WORDS_OF_CALL * returns->next + word));
+}
+
+/* A jump that is the next call of the list, or its return. */
+static void follow(returns_t *returns, uint32_t hart, const insn_t *insn, uint32_t pc,
+                   uint32_t target, uint64_t now)
+{
+    if (returns->next == returns->count) {
+        return;
+    }
+    const bool call = insn->rd == RA || insn->rd == T0;
+    if (!returns->under_way) {
+        if (call && target == word_of_call(returns, 0)) {
+            returns->under_way = true;
+            returns->hart = hart;
+            returns->back = pc + 2u * insn->halfwords;
+        }
+    } else if (!call && hart == returns->hart && target == returns->back) {
+        const uint32_t size = word_of_call(returns, 2);
+        const uint8_t *const memory =
+            htvm_iss_memory(returns->bus, word_of_call(returns, 1), size);
+        if (size > 0 && (memory == NULL || fwrite(memory, 1, size, returns->file) != size)) {
+            returns->failed = true;
+        }
+        returns->cycles[returns->next] = now;
+        returns->next += 1;
+        returns->under_way = false;
+    }
+}
+
 void htvm_iss_watch_jump(watch_t *watch, uint32_t hart, const insn_t *insn, uint32_t pc,
-                         uint32_t target)
+                         uint32_t target, uint64_t now)
 {
     watched_t *const who = &watch->harts[hart];
+    follow(&watch->returns, hart, insn, pc, target, now);
     if (insn->rd == RA || insn->rd == T0) {
         push(who, pc, false);
     } else if (insn->op == OP_JALR && (insn->rs1 == RA || insn->rs1 == T0)) {
@@ -179,6 +212,10 @@ void htvm_iss_watch_report(const watch_t *watch, FILE *out)
                 between = ", ";
             }
         }
+    }
+    fprintf(out, "],\n \"returns\": [");
+    for (size_t i = 0; i < watch->returns.next; ++i) {
+        fprintf(out, "%s%" PRIu64, i == 0 ? "" : ", ", watch->returns.cycles[i]);
     }
     fprintf(out, "]");
     write_wakes(watch, out);

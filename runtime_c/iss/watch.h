@@ -7,6 +7,9 @@
  * A hart that sleeps until it is woken works for whoever woke it.  So the calls that were under way
  * at its wake-up are remembered with its stores.  A hart that serves a queue may be woken again
  * before it sleeps; for that, the calls at wake-ups can be asked for by number.
+ *
+ * What functions leave in memory may live shorter than a step.  So memory can be recorded when they
+ * return: a list has the calls in the order in which they come, and a range of memory for each.
  */
 #ifndef HTVM_ISS_WATCH_H
 #define HTVM_ISS_WATCH_H
@@ -16,7 +19,7 @@
 #include "bus.h"
 #include "core.h"
 
-enum { WATCH_DEPTH = 64, WATCHES = 8 };
+enum { WATCH_DEPTH = 64, WATCHES = 8, WORDS_OF_CALL = 3 };
 #ifdef HTVM_ISS_HARTS
 enum { WATCHED_HARTS = MAX_HARTS };
 #else
@@ -57,14 +60,26 @@ typedef struct {
     stored_t last;
 } range_t;
 
+typedef struct {
+    bus_t *bus;
+    uint8_t *list;      /* little-endian words: a function, the address of its range and the bytes */
+    size_t count, next; /* calls in the list, and the one that comes next or is under way */
+    uint64_t *cycles;   /* at which they returned */
+    FILE *file;         /* the ranges, one behind the other */
+    bool failed;        /* one is no memory, or the file cannot be written */
+    bool under_way;
+    uint32_t hart, back; /* of the call under way: who made it, and where it returns to */
+} returns_t;
+
 typedef struct watch {
+    returns_t returns;
     range_t ranges[WATCHES];
     size_t range_count;
     uint64_t cycles[WATCHES]; /* whose stores to devices are told */
     size_t cycle_count;
     uint64_t wakes[WATCHES]; /* numbers of wake-ups that are told, from 1 */
     size_t wake_count;
-    const uint8_t *functions; /* their addresses, ascending, little-endian words */
+    uint8_t *functions; /* their addresses, ascending, little-endian words */
     size_t function_count;
     watched_t harts[WATCHED_HARTS];
     stored_t at[WATCHES][WATCHED_HARTS]; /* of each cycle; depth 0 where there was no store */
@@ -73,7 +88,7 @@ typedef struct watch {
 
 /* Before a hart makes a jump. */
 void htvm_iss_watch_jump(watch_t *watch, uint32_t hart, const insn_t *insn, uint32_t pc,
-                         uint32_t target);
+                         uint32_t target, uint64_t now);
 
 /* Before a hart makes a store. */
 void htvm_iss_watch_store(watch_t *watch, uint32_t hart, uint32_t pc, uint32_t addr,

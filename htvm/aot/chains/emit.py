@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from htvm.aot.constants import FreshNames
 from htvm.aot.entry import render
 from htvm.aot.literals import c_array
 from htvm.aot.overlay import Overlay
+from htvm.aot.row_calls import RowCalls, RowMaker
 from htvm.aot.steps import CpuKernel, Step, parameter_types
 
 if TYPE_CHECKING:
@@ -196,7 +197,38 @@ class _Writer:
             headers=tuple(dict.fromkeys([HEADER, *headers])),
             overlays=overlays,
             constants=self._constants(),
+            rows=self._row_calls([name for name, *_ in params]),
         )
+
+    def _row_calls(self, params: list[str]) -> RowCalls:
+        """Return the calls of the stages in their order, given the names of all parameters."""
+        chain = self.chain
+        makers = []
+        for stage, function in zip(chain.stages, self.functions, strict=True):
+            name, tensor = stage.name, self.tensors[stage.name]
+            parameter, start = self.members[name, stage.strip].parameter, 0
+            pitch, pixel = tensor.row, tensor.pixel
+            if stage.strip:
+                strip = chain.strips[name]
+                pitch, pixel = strip.pitch, strip.pixel
+                start = strip.left * pixel
+                if name in self.places.rows:
+                    parameter, start = "work", start + self.places.rows[name].start
+            layer = f"copy_{name}" if stage.unit is None else name
+            number = params.index(parameter)
+            makers.append(RowMaker(layer, function, name, number, start, pitch, pixel))
+        coming = [self._arrivals(stage) for stage in chain.stages]
+        return RowCalls(tuple(makers), tuple((at, *next(coming[at])) for at in chain.order))
+
+    def _arrivals(self, stage: Stage) -> Iterator[tuple[int, int, int]]:
+        """Yield whenever a stage makes rows: the first, its place, and how many."""
+        rows = self.tensors[stage.name].rows
+        if stage.strip:
+            strip = self.chain.strips[stage.name]
+            for y, place, _ in self.chain.arrivals(strip):
+                yield y, place, strip.band if 0 <= y < rows else 1
+        for y in range(0, 0 if stage.strip else rows, stage.band):
+            yield y, y, stage.band
 
     def _constants(self) -> tuple[Constant, ...]:
         found = {

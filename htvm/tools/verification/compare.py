@@ -55,9 +55,19 @@ def compare_steps(
 
 def _wrong(machine: ObservableMachine, observed: Observed, result: Result, step: int) -> Array:
     """Return which elements of a tensor are wrong at the end of a step."""
-    found = observed.values(result, machine.address(result), step)
-    wrong: Array = found.reshape(-1).view(np.uint8) != _bytes(result.expected)
-    return wrong.reshape(result.expected.size, -1).any(axis=1).reshape(result.expected.shape)
+    return differing(observed.values(result, machine.address(result), step), result.expected)
+
+
+def differing(found: Array, expected: Array) -> Array:
+    """Return which elements differ in any bit."""
+    wrong = _bytes(found) != _bytes(expected)
+    return wrong.reshape(*expected.shape, expected.dtype.itemsize).any(axis=-1)
+
+
+def largest_difference(found: Array, expected: Array) -> Number:
+    """Return the largest absolute difference of two arrays, 0 if they are equal."""
+    wide = np.float64 if found.dtype.kind == "f" else np.int64
+    return _number(np.abs(found.astype(wide) - expected).max(initial=0))
 
 
 def _bytes(values: Array) -> Array:
@@ -69,12 +79,9 @@ def _check(
 ) -> StepCheck:
     if result is None:
         return StepCheck(index, step.layer, place(step), "")
-    wrong = _wrong(machine, observed, result, index)
-    largest: Number = 0
-    if wrong.any():
-        found = observed.values(result, machine.address(result), index)
-        wide = np.float64 if found.dtype.kind == "f" else np.int64
-        largest = _number(np.abs(found[wrong].astype(wide) - result.expected[wrong]).max())
+    found = observed.values(result, machine.address(result), index)
+    wrong = differing(found, result.expected)
+    largest = largest_difference(found[wrong], result.expected[wrong])
     return StepCheck(
         index, step.layer, place(step), result.tensor, wrong.size, int(wrong.sum()), largest
     )
@@ -108,7 +115,9 @@ def first_difference(
         address=where,
         tile=within[0][0] if within else None,
         tiles_different=len(within),
-        origins=origins(machine, observed, where, result.expected.dtype.itemsize, step),
+        origins=origins(
+            machine, observed, where, result.expected.dtype.itemsize, observed.end_of(step)
+        ),
     )
 
 
@@ -147,7 +156,7 @@ _HOST_HART = 0
 
 
 def origins(
-    machine: ObservableMachine, observed: Observed, address: int, size: int, step: int
+    machine: ObservableMachine, observed: Observed, address: int, size: int, end: int
 ) -> tuple[Origin, ...]:
     """Find who wrote ``size`` bytes at a device address, by running once more.
 
@@ -156,13 +165,12 @@ def origins(
         observed: its first run.
         address: address of the element.
         size: number of its bytes.
-        step: the step after which the element has the value in question.
+        end: the cycle at which the element has the value in question.
 
     Returns:
         The last writer first: transfers, and then the store of a hart or the trigger that computed
         the transferred data.
     """
-    end = observed.marks[2 * step + 1]
     events = [event for event in observed.done.events if event.get("written", 0) > 0]
     links = _chain(events, address, end)
     events_found = [link.event for link in links if link.event is not None]

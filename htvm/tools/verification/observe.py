@@ -15,7 +15,7 @@ from byoc_dory.memory.arena import written_over
 from htvm.firmware.build import RUN_MARK, build_rv32
 from htvm.firmware.lines import Lines
 from htvm.firmware.sizes import arena_symbol, tensor_bytes
-from htvm.sim.look import Look, Range, Seen
+from htvm.sim.look import Call, Look, Range, Seen
 from htvm.sim.runner import failure
 from htvm.sim.rv32 import run_rv32
 
@@ -121,14 +121,17 @@ class ObservableMachine:
         results: Sequence[Result],
         more_ranges: Sequence[Range] = (),
         dirtied: Sequence[Range] = (),
+        calls: Sequence[Call] = (),
     ) -> Observed:
         """Run once, and record what is needed to compare ``results``, and ``more_ranges``.
 
-        The ranges ``dirtied`` are filled before (`Look.dirtied`).
+        The ranges ``dirtied`` are filled before (`Look.dirtied`); what ``calls`` leave is recorded,
+        too (`Look.calls`).
         """
         spans = [*self._spans(results), *((area.address, area.size) for area in more_ranges)]
         ranges = [Range(start, size) for start, size in _joined_spans(spans)]
-        done = self.run(Look(snapshots=tuple(ranges), dirtied=tuple(dirtied)))
+        look = Look(snapshots=tuple(ranges), dirtied=tuple(dirtied), calls=tuple(calls))
+        done = self.run(look)
         assert done.seen is not None
         outputs = [
             np.frombuffer(done.outputs[f"htvm_run_output_{i}"], np.dtype(info.dtype))
@@ -180,6 +183,10 @@ class Observed:
         """Cycle of the entry function's call."""
         return self.marks[RUN_MARK]
 
+    def end_of(self, step: int) -> int:
+        """Return the cycle at which a step ends."""
+        return self.marks[2 * step + 1]
+
     def between(self, step: int) -> Iterator[tuple[Range, bytes, bytes]]:
         """The ranges with their contents before and after a step.
 
@@ -213,6 +220,11 @@ _AXES = {
     ("CHW", 3): ("K", "oy", "ox"),
     ("CHW", 1): ("K",),
 }
+
+
+def axes_of(layout: str, count: int) -> tuple[str, ...]:
+    """Return the names of a tensor's axes, given its layout and how many there are."""
+    return _AXES.get((layout, count)) or tuple(f"d{i}" for i in range(count))
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +342,7 @@ class _Finder:
             return None
         offsets = np.arange(expected.size, dtype=np.int64) * expected.dtype.itemsize
         layout = self._layout(tensor)
-        axes = _AXES.get((layout, expected.ndim)) or tuple(f"d{i}" for i in range(expected.ndim))
+        axes = axes_of(layout, expected.ndim)
         return Result(
             index, self.lives.get(operand.name, len(self.steps)), tensor, expected, axes, operand,
             0, "L2", offsets.reshape(expected.shape),

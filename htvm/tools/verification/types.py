@@ -20,6 +20,7 @@ __all__ = [
     "GoldenCheck",
     "Number",
     "Origin",
+    "RowAt",
     "SourceLine",
     "StepCheck",
     "Stray",
@@ -69,6 +70,23 @@ class TileAt:
 
 
 @dataclass(frozen=True)
+class RowAt:
+    """The row of an operator in a chain that an element belongs to.
+
+    Attributes:
+        number: its number, from 0.
+        rows: number of rows of the tensor.
+        rows_different: number of rows with elements that differ.
+        function: the C function that made it.
+    """
+
+    number: int
+    rows: int
+    rows_different: int
+    function: str
+
+
+@dataclass(frozen=True)
 class StepCheck:
     """One step of the entry function.
 
@@ -80,6 +98,7 @@ class StepCheck:
         elements: number of elements compared.
         different: number of elements that differ.
         largest: largest absolute difference, in quantized steps (of reals: in units).
+        members: of a chain, what makes its rows, compared row by row when they are made.
     """
 
     index: int
@@ -89,11 +108,17 @@ class StepCheck:
     elements: int = 0
     different: int = 0
     largest: Number = 0
+    members: tuple[StepCheck, ...] = ()
+
+    @property
+    def parts(self) -> tuple[StepCheck, ...]:
+        """Its members, or itself if it has none."""
+        return self.members or (self,)
 
     @property
     def compared(self) -> bool:
         """Whether the step's result was compared."""
-        return self.elements > 0
+        return any(part.elements > 0 for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -102,7 +127,7 @@ class Difference:
 
     Attributes:
         step: index of the step after which the difference was found.
-        layer: name of that step's layer.
+        layer: name of that step's layer; of a chain, the operator whose row differs.
         place: accelerator or "cpu"; conversions are "cpu, prologue" and the like.
         tensor: the tensor that differs.
         overwritten: whether an earlier step had written the tensor correctly, and this step
@@ -116,6 +141,7 @@ class Difference:
         memory, address: name of the memory and device address of the element.
         tile: the tile it belongs to; None off accelerators.
         tiles_different: number of tiles with elements that differ; 0 off accelerators.
+        row: the row it belongs to, if it was wrong when a chain made that row.
         origins: writers of the element, the last first; empty if nothing wrote it in this run, or
             if unknown.
     """
@@ -135,6 +161,7 @@ class Difference:
     address: int
     tile: TileAt | None = None
     tiles_different: int = 0
+    row: RowAt | None = None
     origins: tuple[Origin, ...] = ()
 
     @property
@@ -258,8 +285,9 @@ class Verification(Shown):
         bars = [
             Bar(step.layer, 100 * step.different / step.elements, _differs(step),
                 unit_class(step.place.split(",")[0]))
-            for step in self.steps
-            if step.compared
+            for whole in self.steps
+            for step in whole.parts
+            if step.elements
         ]  # fmt: skip
         title = f"{self.network} on {self.target}: elements that differ from the reference"
         figure = bar_figure(title, bars, "% of the elements")
@@ -300,9 +328,11 @@ def _verdict(verification: Verification) -> str:
 
 def _coverage(verification: Verification) -> str:
     compared = [step for step in verification.steps if step.compared]
-    elements = sum(step.elements for step in compared)
+    elements = sum(part.elements for step in compared for part in step.parts)
     inside = len(verification.steps) - len(compared)
     text = f"{len(compared)} of {len(verification.steps)} steps compared, {elements:,} elements"
+    members = sum(len(step.members) for step in compared)
+    text += f", {members} tensors of chains row by row" if members else ""
     return f"{text}; the other {inside} work inside of an operator" if inside else text
 
 
@@ -315,6 +345,8 @@ def _difference(difference: Difference) -> Iterator[str]:
         rows.append(("tensor", difference.tensor))
     if difference.tile is not None:
         rows.append(("tile", _tile(difference)))
+    if difference.row is not None:
+        rows.append(("row", _row(difference.row)))
     rows.append(("element", f"{axes} in {difference.memory} at 0x{difference.address:08X}"))
     rows.append(("values", f"{difference.value} instead of {difference.expected}"))
     rows.append(("differ", f"{difference.different:,} of {difference.elements:,} elements"))
@@ -343,6 +375,11 @@ def _tile(difference: Difference) -> str:
     )
     more = f"; {difference.tiles_different} tiles differ" if difference.tiles_different > 1 else ""
     return f"{tile.number} of {tile.tiles} ({spans}){more}"
+
+
+def _row(row: RowAt) -> str:
+    more = f"; {row.rows_different} rows differ" if row.rows_different > 1 else ""
+    return f"{row.number} of {row.rows}, made by {row.function}{more}"
 
 
 def _origins(origins: tuple[Origin, ...]) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -48,6 +49,7 @@ def verify(
     """
     from htvm.tools.verification.compare import compare_steps, first_difference
     from htvm.tools.verification.observe import ObservableMachine, step_results
+    from htvm.tools.verification.rows import checks_of, made_rows, row_difference, rows_of
     from htvm.tools.verification.zones import Zones
 
     progress = progress or Progress()
@@ -58,13 +60,21 @@ def verify(
         machine = ObservableMachine(compiled.program, compiled.target.soc, inputs, settings or {})
     with progress.stage("simulating"):
         zones = Zones(compiled, machine)
-        observed = machine.observe(results, zones.ranges(), zones.untouched())
+        rows = rows_of(compiled, machine, reference)
+        calls = [each.call for each in rows]
+        observed = machine.observe(results, zones.ranges(), zones.untouched(), calls)
         steps, first = compare_steps(machine, observed, results)
+        made = made_rows(rows, observed)
+        steps = tuple(replace(step, members=checks_of(made, step)) for step in steps)
         stray = zones.stray(observed)
+    wrong = next((each for each in made if each.wrong.any()), None)
     difference = None
-    if first is not None:
+    if wrong is not None or first is not None:
         with progress.stage("finding who wrote it"):
-            difference = first_difference(machine, observed, *first)
+            if wrong is not None and (first is None or wrong.rows.step <= first[1]):
+                difference = row_difference(machine, observed, made, wrong)
+            elif first is not None:
+                difference = first_difference(machine, observed, *first)
     checks: tuple[Any, ...] = ()
     if golden is not None:
         with progress.stage("comparing with the golden"):

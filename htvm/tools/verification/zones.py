@@ -237,7 +237,9 @@ class Zones:
             address=address,
             bytes=len(changed),
             beside=self._neighbour_text(step, address),
-            origins=origins(self._machine, observed, address, 1, index) if trace else (),
+            origins=origins(self._machine, observed, address, 1, observed.end_of(index))
+            if trace
+            else (),
         )
 
     def _neighbour_text(self, step: Step, address: int) -> str:

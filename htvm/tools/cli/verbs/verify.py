@@ -24,10 +24,11 @@ if TYPE_CHECKING:
         "htvm verify zoo:resnet8",
         "htvm verify kws.tflite --input sample.npy --golden outputs.npz",
         "htvm verify zoo:digits --target diana.digital --schedule published --json",
+        "htvm verify kws.tflite --target generic.cpu --memory least",
     )
 )
 @options.network
-@options.placed
+@options.build
 @options.given_input
 @click.option(
     "--golden",
@@ -39,15 +40,16 @@ if TYPE_CHECKING:
 def command(
     network: Network,
     target: str,
-    placed: options.Placed,
+    build: options.Build,
     given: str,
     golden: Path | None,
     as_json: bool,
 ) -> None:
     """Run MODEL layer by layer against the reference, and say what differs first.
 
-    Names the first layer, tile and element that differ, both values, and the line of C that wrote
-    the element.  Exit code 1 if anything differs, from the reference or from the golden.
+    Names the first layer, tile (or row, in a chain of rows) and element that differ, both values,
+    and the line of C that wrote the element.  Exit code 1 if anything differs, from the reference
+    or from the golden.
     """
     from byoc_dory.soc.registry import resolve
     from htvm.tools.verification.verify import bind_golden
@@ -56,7 +58,7 @@ def command(
     opened, inputs = network.open_with(given)
     own = None if golden is None else bind_golden(opened.outputs, golden)
     with shown_progress() as progress:
-        module = htvm.build(opened, target, **placed, progress=progress)
+        module = htvm.build(opened, target, **build, progress=progress)
         found = module.verify(inputs, own, progress=progress)
     verdict = {name: getattr(found, name) for name in ("equal", "contained", "agrees")}
     answer(as_json, "verify", lambda: {**verdict, **asdict(found)}, lambda: str(found))
