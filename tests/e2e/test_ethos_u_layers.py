@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from byoc_dory.verdict import CPU
+from tests.e2e.ethos_u_regions import ON_CPU, outcome
 from tests.e2e.test_ethos_u import CONFIGURATIONS, built, parts_and_whole, reason
 from tests.frontend import single, wide
-from tests.frontend.flatfile import INT16, Graph
+from tests.frontend.flatfile import INT8, INT16, Graph
 from tests.frontend.single import inputs_of
 from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
@@ -48,40 +49,56 @@ def bilinear(rng: np.random.Generator) -> Graph:
     return resized(Sketch(rng), (2, 2), True, 2 * int(rng.integers(2)))
 
 
-def elementwise(kind: str, options: int) -> Callable[[np.random.Generator], Graph]:
-    """Of two maps of int16, clipped or not."""
+def elementwise(
+    kind: str, options: int, code: int = INT16
+) -> Callable[[np.random.Generator], Graph]:
+    """Of two maps, clipped or not."""
 
     def drawn(rng: np.random.Generator) -> Graph:
         sketch = Sketch(rng)
         shape = (1, sketch.size(), sketch.size(), sketch.size(1, 20))
-        a, b = (sketch.input(shape, sketch.scale(1e-5, 1e-2), 0, code=INT16) for _ in range(2))
+        a, b = (
+            sketch.input(shape, sketch.scale(1e-5, 1e-2), zero_point(sketch, code), code=code)
+            for _ in range(2)
+        )
         first, second = (sketch.tensors[at].scales[0] for at in (a, b))
         largest = max(first, second) if kind != "MUL" else 32768 * first * second
-        out = sketch.tensor(shape, largest * sketch.scale(0.1, 4), 0, code=INT16)
+        scale = largest * sketch.scale(0.1, 4)
+        out = sketch.tensor(shape, scale, zero_point(sketch, code), code=code)
         sketch.op(kind, [a, b], [out], (options, {0: sketch.fused()}))
         return sketch.graph(out)
 
     return drawn
 
 
-def wide_average(rng: np.random.Generator) -> Graph:
-    sketch = Sketch(rng)
-    fy, fx = sketch.size(1, 9), sketch.size(1, 9)
-    sizes = sketch.size(0, 6), sketch.size(0, 6)
-    source = sketch.input((1, fy + sizes[0], fx + sizes[1], sketch.size(1, 20)), 1, 0, code=INT16)
-    shape = (1, sizes[0] + 1, sizes[1] + 1, sketch.tensors[source].shape[3])
-    out = sketch.tensor(shape, 1, 0, code=INT16)
-    one = ("i", 1)
-    window = {0: ("b", 1), 1: one, 2: one, 3: ("i", fx), 4: ("i", fy)}
-    sketch.op("AVERAGE_POOL_2D", [source], [out], (5, window))
-    return sketch.graph(out)
+def average(code: int) -> Callable[[np.random.Generator], Graph]:
+    """Without padding."""
+
+    def drawn(rng: np.random.Generator) -> Graph:
+        sketch = Sketch(rng)
+        fy, fx = sketch.size(1, 9), sketch.size(1, 9)
+        sizes = sketch.size(0, 6), sketch.size(0, 6)
+        c, zero = sketch.size(1, 20), zero_point(sketch, code)
+        source = sketch.input((1, fy + sizes[0], fx + sizes[1], c), 1, zero, code=code)
+        out = sketch.tensor((1, sizes[0] + 1, sizes[1] + 1, c), 1, zero, code=code)
+        one = ("i", 1)
+        window = {0: ("b", 1), 1: one, 2: one, 3: ("i", fx), 4: ("i", fy)}
+        sketch.op("AVERAGE_POOL_2D", [source], [out], (5, window))
+        return sketch.graph(out)
+
+    return drawn
 
 
-def wide_moves(rng: np.random.Generator) -> Graph:
+def zero_point(sketch: Sketch, code: int) -> int:
+    """One of int8; int16 has none."""
+    return sketch.zero() if code == INT8 else 0
+
+
+def moves(rng: np.random.Generator) -> Graph:
     axis = int(rng.integers(1, 4))
     begin, sizes = [1, 2, 3], [4, 4, 4]
     begin[axis - 1], sizes[axis - 1] = int(rng.integers(2, 5)), int(rng.integers(5, 8))
-    return as_int16(parts_and_whole(axis, tuple(begin), tuple(sizes)))
+    return parts_and_whole(axis, tuple(begin), tuple(sizes))
 
 
 WIDE: Mapping[str, Callable[[np.random.Generator], Graph]] = {
@@ -89,8 +106,8 @@ WIDE: Mapping[str, Callable[[np.random.Generator], Graph]] = {
         name: wide.CASES[name]
         for name in ("conv", "depthwise", "fully_connected", "max_pool", "transpose_conv")
     },
-    "average": wide_average,
-    "moves": wide_moves,
+    "average": average(INT16),
+    "moves": lambda rng: as_int16(moves(rng)),
     "difference": elementwise("SUB", 28),
     "product": elementwise("MUL", 21),
     "sum": elementwise("ADD", 11),
@@ -103,6 +120,37 @@ LAYERS: Mapping[str, Callable[[np.random.Generator], Graph]] = {
     "nearest": nearest,
     "transpose_conv": single.CASES["transpose_conv"],
 }
+
+LOWERED: Mapping[tuple[str, str], Callable[[np.random.Generator], Graph]] = {
+    **{("int8", name): drawn for name, drawn in LAYERS.items()},
+    **{
+        ("int8", name): single.CASES[name]
+        for name in (
+            "conv", "depthwise", "fully_connected", "hard_swish", "leaky_relu", "logistic",
+            "max_pool", "softmax", "tanh",
+        )
+    },
+    ("int8", "average"): average(INT8),
+    ("int8", "moves"): moves,
+    ("int8", "sum"): elementwise("ADD", 11, INT8),
+    **{("int16", name): drawn for name, drawn in WIDE.items()},
+}  # fmt: skip
+"""Layers by type and operator, some of each of which the accelerator takes."""
+
+
+def lowered(kind: str, name: str, seed: int, target: str, folder: Path) -> str:
+    """Return how the layer of a seed comes out; see `tests.e2e.ethos_u_regions.outcome`."""
+    rng = np.random.default_rng(seed)
+    return outcome(LOWERED[kind, name](rng), rng, target, folder)
+
+
+@pytest.mark.rotating(6)
+@pytest.mark.parametrize(("kind", "name"), LOWERED)
+def test_layers_on_the_model_alone(kind: str, name: str, tmp_path: Path) -> None:
+    """As ``python -m benchmarks.ethos_u_layers`` counts them."""
+    found = {lowered(kind, name, seed, CONFIGURATIONS[seed], tmp_path) for seed in range(5)}
+    assert "equal" in found
+    assert all(said == "equal" or said.startswith(ON_CPU) for said in found), found
 
 
 def assert_taken_and_equal(name: str, seed: int, target: str, folder: Path) -> None:
