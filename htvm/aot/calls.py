@@ -331,6 +331,7 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     if isinstance(row, Depthwise) and row.band:
         pairs, x, weights, *sizes = sums.of_band(row, loop.loop_var, *block)
         operands = [out, x, first_of(pairs), weights, *bias, *factors, *sizes, zero]
+        operands.append(number(numbers[2]))  # whether biases and shifts are small
         function = f"{row.name}{block[0] if row.lines else block[1]}"
         return SeqStmt([AllocBuffer(pairs), call(function, *operands)])
     if isinstance(row, Depthwise):
@@ -341,11 +342,17 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     if row.column is None or len(apart) != (2 if block[0] > 1 else 1) or apart[-1] != 1:
         raise wrong_loop(where)
     channels = math.prod(axis.extent for axis in sums.channel)
-    before, words, operands = sums.columns(row, row.column, block[0], channels)
+    # Its words may have weights of two channels.
+    paired = [way for way in row.column.scaled if way.paired and way.channels == block[1]]
+    twos = 0 if not paired else block[0] // paired[0].pixels
+    before, words, operands = sums.columns(row, row.column, block[0], channels, paired=twos > 0)
     sizes = [words, *map(number, (channels, *apart[:-1]))]
-    ending = PIXELS.get(block[0], ROW if block[1] == 1 else IMAGE)
-    paired = any(way.paired for way in row.column.scaled if (way.pixels, way.channels) == block)
-    kind = "_paired" if paired else "_alike" if found.alike else ""
+    ending, kind = PIXELS.get(block[0], ROW), "_alike" if found.alike else ""
+    if twos and ending == ROW and sums.summed[-1].extent != row.width:
+        ending = IMAGE
+    elif twos:
+        ending, kind = PIXELS[paired[0].pixels], "_paired"
+        sizes.append(number(twos))
     function = f"{row.name}scaled_{ending}{kind}"
     made = call(function, out, *operands, *bias, *factors, *sizes, zero)
     return without_note(loop, SCALED, SeqStmt([*before, made]))

@@ -41,7 +41,7 @@ from htvm.aot.overlay import Overlay
 from htvm.aot.parallel import Cores, share
 from htvm.aot.ranges import check_ranges
 from htvm.aot.schedules import Constants, Scheduled, has_blocks, schedule
-from htvm.aot.schedules.packing import suit_pairs
+from htvm.aot.schedules.packing import are_small, suit_pairs
 from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
 
 if TYPE_CHECKING:
@@ -168,7 +168,8 @@ class _Geometry:
         over: parameters over which its output may be written.
         grows: whether what is computed from its output next is larger.
         small: for each parameter that is constant, which rows of the table its values are too
-            small for, and whether they `suit_pairs` where the core multiplies such words.
+            small for, and, where the core multiplies such words, whether they `suit_pairs` and
+            `are_small`.
     """
 
     func: tvm_ffi.StructuralKey
@@ -177,7 +178,7 @@ class _Geometry:
     outputs: int
     over: tuple[int, ...]
     grows: bool
-    small: tuple[tuple[int, frozenset[int], bool], ...]
+    small: tuple[tuple[int, frozenset[int], tuple[bool, bool]], ...]
 
     @classmethod
     def of(
@@ -197,7 +198,7 @@ class _Geometry:
             (
                 at,
                 frozenset(n for n in limits if any((value < n).any() for value in values)),
-                pairs and all(map(suit_pairs, values)),
+                (pairs and all(map(suit_pairs, values)), pairs and all(map(are_small, values))),
             )
             for at, values in sorted(constants.items())
         )

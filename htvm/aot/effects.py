@@ -195,6 +195,16 @@ def _scaled(pixels: int, alike: bool) -> Callable[..., Effects]:
     return effects
 
 
+def _scaled_pairs(words: int, channels: int, apart: int, pairs: int, _zero: int) -> Effects:
+    own, weights = {"channel": 1}, 4 * words
+    loops = {"pixel": 2 * pairs, "channel": channels, "column": 4 * words * pairs}
+    return Effects(
+        {**loops, "weight": weights},
+        {0: {"pixel": apart, **own}},
+        {1: {"column": 1}, 2: {"channel": weights, "weight": 1}, **dict.fromkeys((3, 4, 5), own)},
+    )
+
+
 def _scaled_image(pixels: int, channels: int, apart: int, _zero: int) -> Effects:
     own = {"channel": 1}
     loops = {"pixel": pixels, "channel": channels, "column": image_words(pixels), "weight": 28}
@@ -221,7 +231,7 @@ def _depthwise(pixels: int, stride: int) -> Callable[[int, int, int], Effects]:
     return effects
 
 
-def _band(channels: int, row: int, rows: int, columns: int, _zero: int) -> Effects:
+def _band(channels: int, row: int, rows: int, columns: int, _zero: int, _small: int) -> Effects:
     own, pairs = {"channel": 1}, {2: {"pair": 1}}
     return Effects(
         {
@@ -256,6 +266,7 @@ EFFECTS: Mapping[str, Callable[..., Effects]] = {
     "htvm_window": _window,
     "htvm_widen_image": _widened_image,
     "htvm_scaled_image": _scaled_image,
+    "htvm_scaled_two_paired": _scaled_pairs,
     "htvm_pool_sums": _pool,
     **{f"{PREFIX}widen_{name}": _widened(pixels) for pixels, name in PIXELS.items()},
     **{f"{SPREAD.name}{PIXELS[pixels]}": _spread(pixels) for pixels in (1, 2)},
@@ -271,7 +282,6 @@ EFFECTS: Mapping[str, Callable[..., Effects]] = {
             ("one", 1, False),
             ("one_alike", 1, True),
             ("two", 2, False),
-            ("two_paired", 2, False),
             ("three", 3, False),
             ("row", 0, False),  # pixels of two words each
         )

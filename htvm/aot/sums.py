@@ -74,7 +74,14 @@ class Sums:
         return before, call(function, self.place(self.total), *operands, count)
 
     def columns(
-        self, row: Products, column: Column, pixels: int, channels: int, turn: Any = 0
+        self,
+        row: Products,
+        column: Column,
+        pixels: int,
+        channels: int,
+        turn: Any = 0,
+        *,
+        paired: bool = False,
     ) -> tuple[list[Any], Any, list[Any]]:
         """Return the statements that fill a column, its words, and the addresses of operands.
 
@@ -82,6 +89,7 @@ class Sums:
             row, column: the row and how its operands are copied.
             pixels, channels: of the sums.
             turn: which block of channels these are.
+            paired: whether more pixels than a column has are in pairs.
         """
         tile = [axis.extent for axis in (*self.pixel, *self.channel)]
         wanted = [size for size in (pixels, channels) if size > 1]
@@ -94,6 +102,11 @@ class Sums:
         # Words of a run are side by side in the data; runs begin anywhere.
         run, outer = _run_of(self.summed[-2:])
         outer = [*self.summed[:-2], *outer]
+        if pixels > len(column.fill) and paired:
+            # In pairs, one column for two behind the other.
+            if outer:
+                raise wrong_loop(self.where)
+            return self._pairs(row, column, pixels, run)
         if pixels > len(column.fill):
             # The pixels of a row are side by side, too.
             if outer or self.pixel[0].data != run:
@@ -113,6 +126,24 @@ class Sums:
             for at in range(extra)
         ]
         return [AllocBuffer(buffer), *clear, fill], number(total), operands
+
+    def _pairs(
+        self, row: Products, column: Column, pixels: int, run: int
+    ) -> tuple[list[Any], Any, list[Any]]:
+        """Return the same as `columns` for pairs of pixels whose runs have so many elements."""
+        words = run // row.width
+        each = 2 * words * column.words
+        buffer = tirx.decl_buffer((pixels // 2 * each,), column.dtype, name="column")
+        pair, variable = tirx.Var("p", "int32"), self.pixel[0].variable
+        sources = [self.place(self.data, {variable: 2 * pair + at}) for at in range(2)]
+        place = tirx.address_of(buffer[pair * each])
+        body = call(column.fill[1], place, *sources, number(words))
+        fill = For(pair, 0, pixels // 2, ForKind.SERIAL, body)
+        return (
+            [AllocBuffer(buffer), fill],
+            number(words),
+            [first_of(buffer), self.place(self.weights)],
+        )
 
     def _gathered(
         self, row: Products, column: Column, pixels: int, channels: int, turn: Any

@@ -12,13 +12,13 @@
 
 #if HTVM_DSP_LOOPS
 /* Two by two outputs from the pairs at r0 and r1, of two rows. */
-#define HTVM_TWO_LINES(halve)                                                                      \
+#define HTVM_TWO_LINES(way)                                                                        \
     "ldr r7, [sp, #20]\n ldr r2, [r0], #64\n ldr r3, [r1], #64\n"                                  \
     HTVM_BESIDE("r4", "r5", "r7", "r7", "r8", "r9")                                                \
     "ldr r2, [r0, #-48]\n ldr r3, [r1, #-48]\n" HTVM_UPPER("r10", "r11")                           \
     HTVM_BESIDE("r6", "r7", "r7", "r7", "r8", "r9")                                                \
     "ldr r2, [r0, #-32]\n ldr r3, [r1, #-32]\n" HTVM_UPPER("r12", "lr") HTVM_LOWER("r10", "r11")   \
-    "ldr r2, [r0, #-16]\n ldr r3, [r1, #-16]\n" HTVM_LOWER("r12", "lr") HTVM_FOUR_SCALED(halve)    \
+    "ldr r2, [r0, #-16]\n ldr r3, [r1, #-16]\n" HTVM_LOWER("r12", "lr") HTVM_FOUR_##way            \
     "strb r5, [r2, r3]\n strb r4, [r2]\n ldr r4, [sp, #32]\n add r4, r4, r2\n"                     \
     "strb r7, [r4, r3]\n strb r6, [r4]\n add r2, r2, r3, lsl #1\n ldr r3, [sp, #24]\n"             \
     "str r2, [sp]\n"
@@ -29,29 +29,29 @@
     "smlatb r7, r3, " one ", " from_b "\n smlad r7, r1, " two ", r7\n"
 
 /* Four outputs of a row from three pairs at r0. */
-#define HTVM_ONE_LINE(halve)                                                                       \
+#define HTVM_ONE_LINE(way)                                                                         \
     "ldr r7, [sp, #20]\n ldr r2, [r0], #96\n ldr r3, [r0, #-48]\n ldr r1, [r0]\n"                  \
     HTVM_BESIDE("r4", "r5", "r7", "r7", "r8", "r9") HTVM_BEHIND("r7", "r7", "r8", "r9")            \
     "ldr r2, [r0, #-80]\n ldr r3, [r0, #-32]\n ldr r1, [r0, #16]\n" HTVM_UPPER("r10", "r11")       \
     HTVM_BEHIND("r6", "r7", "r10", "r11")                                                          \
     "ldr r2, [r0, #-64]\n ldr r3, [r0, #-16]\n ldr r1, [r0, #32]\n" HTVM_UPPER("r12", "lr")        \
-    HTVM_BEHIND("r6", "r7", "r12", "lr") HTVM_FOUR_SCALED(halve)                                   \
+    HTVM_BEHIND("r6", "r7", "r12", "lr") HTVM_FOUR_##way                                           \
     "strb r4, [r2]\n strb r5, [r2, r3]\n add r2, r2, r3, lsl #1\n"                                 \
     "strb r6, [r2]\n strb r7, [r2, r3]\n add r2, r2, r3, lsl #1\n ldr r3, [sp, #24]\n"             \
     "str r2, [sp]\n"
 
-/* The whole; `outputs` and `halve` are macros. */
-#define HTVM_LINES_TEXT(outputs, halve)                                                            \
-    HTVM_BAND_PAIRS HTVM_BAND_CHANNEL                                                              \
+/* The whole; `outputs` is a macro. */
+#define HTVM_LINES_TEXT(outputs, way)                                                              \
+    HTVM_BAND_PAIRS HTVM_BAND_CHANNEL(way)                                                         \
     "ldrd r5, r4, [sp, #40]\n str r4, [sp, #4]\n add r1, r0, r5\n"                                 \
     "ldr r3, [sp, #88]\n add r3, r3, r0\n str r3, [sp, #24]\n"                                     \
-    "5:\n" outputs(halve) "cmp r0, r3\n bne 5b\n" HTVM_BAND_NEXT
+    "5:\n" outputs(way) "cmp r0, r3\n bne 5b\n" HTVM_BAND_NEXT
 
 #define HTVM_LINES_OF(outputs)                                                                     \
-    if (zero == -128) {                                                                            \
-        __asm__ volatile(HTVM_LINES_TEXT(outputs, HTVM_HALVE_UP) : "+r"(r0) : : HTVM_ALL_OTHERS);  \
+    if (zero == -128 && small != 0) {                                                              \
+        __asm__ volatile(HTVM_LINES_TEXT(outputs, UP) : "+r"(r0) : : HTVM_ALL_OTHERS);             \
     } else {                                                                                       \
-        __asm__ volatile(HTVM_LINES_TEXT(outputs, HTVM_HALVE) : "+r"(r0) : : HTVM_ALL_OTHERS);     \
+        __asm__ volatile(HTVM_LINES_TEXT(outputs, ANY) : "+r"(r0) : : HTVM_ALL_OTHERS);            \
     }
 
 #define HTVM_LINES_NOW                                                                             \
@@ -77,13 +77,14 @@
 HTVM_SHARED void htvm_lines_1(int8_t *out, const int8_t *x, uint32_t *pairs, const int8_t *weights,
                               const int32_t *bias, const int32_t *multiplier, const uint8_t *shift,
                               uint32_t channels, uint32_t row, uint32_t rows, uint32_t width,
-                              int32_t zero)
+                              int32_t zero, uint32_t small)
 {
 #if HTVM_DSP_LOOPS
     HTVM_LINES_NOW
     HTVM_LINES_OF(HTVM_ONE_LINE)
 #else
-    htvm_band_1(out, x, pairs, weights, bias, multiplier, shift, channels, row, rows, width, zero);
+    htvm_band_1(out, x, pairs, weights, bias, multiplier, shift, channels, row, rows, width, zero,
+                small);
 #endif
 }
 
@@ -91,13 +92,14 @@ HTVM_SHARED void htvm_lines_1(int8_t *out, const int8_t *x, uint32_t *pairs, con
 HTVM_SHARED void htvm_lines_2(int8_t *out, const int8_t *x, uint32_t *pairs, const int8_t *weights,
                               const int32_t *bias, const int32_t *multiplier, const uint8_t *shift,
                               uint32_t channels, uint32_t row, uint32_t rows, uint32_t width,
-                              int32_t zero)
+                              int32_t zero, uint32_t small)
 {
 #if HTVM_DSP_LOOPS
     HTVM_LINES_NOW
     HTVM_LINES_OF(HTVM_TWO_LINES)
 #else
-    htvm_band_1(out, x, pairs, weights, bias, multiplier, shift, channels, row, rows, width, zero);
+    htvm_band_1(out, x, pairs, weights, bias, multiplier, shift, channels, row, rows, width, zero,
+                small);
 #endif
 }
 

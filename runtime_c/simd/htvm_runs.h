@@ -13,10 +13,13 @@ enum { HTVM_SHORT_RUN = 8 };
 #define HTVM_SINGLY(move, at)                                                                      \
     move " r3, " at ", #4\n" move " r4, " at ", #4\n" move " r5, " at ", #4\n" move " r6, " at ", #4\n" \
     move " r8, " at ", #4\n" move " r10, " at ", #4\n" move " r12, " at ", #4\n" move " lr, " at ", #4\n"
-#define HTVM_EIGHT_WORDS(load, store)                                                              \
-    __asm__ volatile("1:\n" load store "cmp %[from], %[end]\n bne 1b\n"                           \
+#define HTVM_ALIGNED                                                                               \
+    "ldm %[from]!, {r3, r4, r5, r6, r8, r10, r12, lr}\n"                                           \
+    "stm %[to]!, {r3, r4, r5, r6, r8, r10, r12, lr}\n"
+#define HTVM_EIGHT_WORDS(moves, end)                                                               \
+    __asm__ volatile("1:\n" moves "cmp %[from], %[until]\n bne 1b\n"                               \
                      : [to] "+&r"(to), [from] "+&r"(from)                                          \
-                     : [end] "r"(end)                                                              \
+                     : [until] "r"(end)                                                            \
                      : "r3", "r4", "r5", "r6", "r8", "r10", "r12", "lr", "cc", "memory")
 #endif
 
@@ -31,12 +34,16 @@ HTVM_SHARED void htvm_copy_run(int8_t *to, const int8_t *from, uint32_t count)
 #if HTVM_DSP
     /* Eight words at once, whatever the library does; LDM and STM do not reach any address. */
     if (count >= 32) {
-        const int8_t *const end = from + (count & ~31u);
+        const int8_t *const fours = from + (count & ~127u), *const end = from + (count & ~31u);
         if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0) {
-            HTVM_EIGHT_WORDS("ldm %[from]!, {r3, r4, r5, r6, r8, r10, r12, lr}\n",
-                             "stm %[to]!, {r3, r4, r5, r6, r8, r10, r12, lr}\n");
+            if (from != fours) {
+                HTVM_EIGHT_WORDS(HTVM_ALIGNED HTVM_ALIGNED HTVM_ALIGNED HTVM_ALIGNED, fours);
+            }
+            if (from != end) {
+                HTVM_EIGHT_WORDS(HTVM_ALIGNED, end);
+            }
         } else {
-            HTVM_EIGHT_WORDS(HTVM_SINGLY("ldr", "[%[from]]"), HTVM_SINGLY("str", "[%[to]]"));
+            HTVM_EIGHT_WORDS(HTVM_SINGLY("ldr", "[%[from]]") HTVM_SINGLY("str", "[%[to]]"), end);
         }
         count &= 31u;
     }

@@ -27,7 +27,7 @@ typedef struct {
     uint32_t words;            /* 32: of a column */
     const int8_t *weights;     /* 36 */
     const int32_t *threes;     /* 40: end of the biases of channels in threes */
-    uint32_t first;            /* 44: address of the step that a block begins with */
+    uint32_t first;            /* 44: address of the step that a block begins with, or pairs left */
 } htvm_scaled_t;
 
 /* The record of a function's arguments, and r0 that points to it. */
@@ -72,7 +72,7 @@ HTVM_INLINE int8_t htvm_scaled(int32_t sum, int32_t multiplier, uint32_t shift, 
     "sxtb16 lr, " weights turned "\n smlad " a ", r2, lr, " a "\n smlad " b ", r3, lr, " b "\n"
 #define HTVM_THREES                                                                                \
     "ldr r11, [r1, #4]\n ldr r12, [r1, #8]\n ldr r4, [r1], #12\n ldr.n r3, [r0, #4]\n"             \
-    "ldr r2, [r0], #8\n" HTVM_THIRD("r4", "", "r5", "r8")                                           \
+    "ldr r2, [r0], #8\n" HTVM_THIRD("r4", "", "r5", "r8")                                          \
     HTVM_THIRD("r11", "", "r6", "r9") HTVM_THIRD("r12", "", "r7", "r10")                           \
     "ldrd r2, r3, [r0], #8\n" HTVM_THIRD("r4", ", ror #8", "r5", "r8")                             \
     HTVM_THIRD("r11", ", ror #8", "r6", "r9") HTVM_THIRD("r12", ", ror #8", "r7", "r10")
@@ -183,53 +183,59 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
     halve("r11", "lr", round) halve("r12", "lr", round)
 /* Moves on to the next four biases, r2 on the stack, and multiplies sums with their multipliers. */
 #define HTVM_EIGHT_MULTIPLIED                                                                      \
-    "add r3, r3, r2\n add r2, r2, #16\n str r2, [sp]\n ldm r3, {r2, r3, r4, lr}\n"                \
+    "add r3, r3, r2\n add r2, r2, #16\n str r2, [sp]\n ldm r3, {r2, r3, r4, lr}\n"                 \
     HTVM_MULTIPLY("r5", "r2") HTVM_MULTIPLY("r6", "r2") HTVM_MULTIPLY("r7", "r3")                  \
     HTVM_MULTIPLY("r8", "r3") HTVM_MULTIPLY("r9", "r4") HTVM_MULTIPLY("r10", "r4")                 \
     HTVM_MULTIPLY("r11", "lr") HTVM_MULTIPLY("r12", "lr")
 /* Stores a pixel's four channels together, at r2 and r4 bytes behind; r2 becomes the next biases. */
 #define HTVM_EIGHT_STORED                                                                          \
     "bfi r5, r7, #8, #8\n bfi r9, r11, #8, #8\n bfi r6, r8, #8, #8\n bfi r10, r12, #8, #8\n"       \
-    "pkhbt r5, r5, r9, lsl #16\n pkhbt r6, r6, r10, lsl #16\n"                                    \
-    "str r6, [r2, r4]\n str r5, [r2], #4\n str r2, [sp, #8]\n ldr r2, [sp]\n"
+    "pkhbt r5, r5, r9, lsl #16\n pkhbt r6, r6, r10, lsl #16\n"                                     \
+    "str r6, [r2, r4]\n str r5, [r2], #4\n str r2, [sp, #12]\n ldr r2, [sp]\n"
 #endif
 
-/* Multiplies two columns with `channels` channels, multiples of 4.  A halfword of weights is 256
- * times that of the second channel of two, plus that of the first: its products add up to both sums,
- * and those of its sign-extended low byte to the first.  Their difference is 256 times the second,
- * which 24 bits must hold; sums wrap around.  Of four channels, weights are pairs of halfwords 0 and 2
- * of the first two, those of the others, and then halfwords 1 and 3. */
+/* Multiplies `pairs` pairs of columns with `channels` channels, multiples of 4.  A halfword of weights
+ * is 256 times that of the second channel of two, plus that of the first: its products add up to both
+ * sums, and those of its sign-extended low byte to the first.  Their difference is 256 times the
+ * second, which 24 bits must hold; sums wrap around.  Of four channels, weights are pairs of halfwords
+ * 0 and 2 of the first two, those of the others, and then halfwords 1 and 3. */
 HTVM_SHARED void htvm_scaled_two_paired(int8_t *out, const uint32_t *column, const int8_t *weights,
                                         const int32_t *bias, const int32_t *multiplier,
                                         const uint8_t *shift, uint32_t words, uint32_t channels,
-                                        uint32_t apart, int32_t zero)
+                                        uint32_t apart, uint32_t pairs, int32_t zero)
 {
 #if HTVM_DSP_LOOPS
     HTVM_RECORD(2 * (zero + 128), 0);
+    now.first = pairs;
     __asm__ volatile(
         /* As in htvm_scaled_three, but of 32 half steps, and with all that a block needs on the stack:
-         * 0: its biases, 4: how far behind them its multipliers are, 8: its output, 12: how far behind
-         * that its shifts are, 16: twice `apart`, plus 1 unless the zero point is -128, 20: the end of
-         * the columns, 24: where to go on behind the first half step, 28: the end of the biases,
-         * 32: the columns. */
+         * 0: its biases, 4: how far behind them its multipliers are, 8: how far behind its output its
+         * shifts are, 12: its output, 16: twice `apart`, plus 1 unless the zero point is -128, 20: the
+         * end of the biases, 24: the columns, 28: their end, 32: where to go on behind the first half
+         * step. */
         "push {r0, r7, r9}\n ldm r0, {r2, r3, r4, r5, r6, r7, r8, r9, r10}\n ldr r1, [r0, #36]\n"
         "sub r3, r3, r2\n sub r4, r4, r5\n lsl r6, r6, #1\n cmp r7, #0\n it ne\n addne r6, r6, #1\n"
         "add r11, r9, r10, lsl #4\n lsl r10, r10, #1\n rsb r10, r10, #1\n and r10, r10, #31\n"
         "mov r12, #54\n mul r10, r10, r12\n adr.w r12, 4f\n add r12, r12, r10\n"
-        "orr r12, r12, #1\n push {r8, r9}\n push {r11, r12}\n push {r6}\n push {r4}\n push {r5}\n"
-        "push {r2, r3}\n"
-        "2:\n ldr r5, [r2]\n ldr r9, [r2, #8]\n ldr r0, [sp, #32]\n"
-        HTVM_FIRST_TWINS "ldr r2, [sp, #24]\n bx r2\n .balign 4\n"
+        "orr r12, r12, #1\n push {r2, r3, r4, r5, r6, r8, r9, r11, r12}\n"
+        "2:\n ldr r5, [r2]\n ldr r9, [r2, #8]\n ldr r0, [sp, #24]\n"
+        HTVM_FIRST_TWINS "ldr pc, [sp, #32]\n .balign 4\n"
         "4:\n" HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(HTVM_TWINS))
         HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(HTVM_TWINS))
-        "ldr r2, [sp, #20]\n cmp r0, r2\n bne 4b\n"
+        "ldr r2, [sp, #28]\n cmp r0, r2\n bne 4b\n"
         "ldr r2, [sp]\n ldr r3, [sp, #4]\n ldr r4, [r2, #4]\n ldr lr, [r2, #12]\n"
         HTVM_TWIN_SUMS("r5", "r6", "r7", "r8", "r4") HTVM_TWIN_SUMS("r9", "r10", "r11", "r12", "lr")
         HTVM_EIGHT_MULTIPLIED
-        "ldr r2, [sp, #8]\n ldr r3, [sp, #12]\n ldr r4, [sp, #16]\n ldr lr, [r2, r3]\n"
+        "ldr r2, [sp, #12]\n ldr r3, [sp, #8]\n ldr r4, [sp, #16]\n ldr lr, [r2, r3]\n"
         "sub lr, lr, #0x02020202\n lsrs r4, r4, #1\n bcs 9f\n"
         HTVM_EIGHT_HALVES(HTVM_HALVE_UP, "#-255")
-        "8:\n" HTVM_EIGHT_STORED "ldr r3, [sp, #28]\n cmp r2, r3\n bne 2b\n b 10f\n"
+        "8:\n" HTVM_EIGHT_STORED "ldr r3, [sp, #20]\n cmp r2, r3\n bne 2b\n"
+        /* The next two columns: they begin where these end, and their output `apart` twice behind. */
+        "ldr r6, [sp, #36]\n ldr r4, [r6, #44]\n subs r4, r4, #1\n beq 10f\n str r4, [r6, #44]\n"
+        "ldr r5, [sp, #24]\n ldr r0, [sp, #28]\n ldr r2, [r6]\n ldr r1, [r6, #36]\n"
+        "ldr r4, [r6, #16]\n sub r5, r0, r5\n add r5, r5, r0\n strd r0, r5, [sp, #24]\n"
+        "ldrd r5, r7, [sp, #8]\n sub r3, r3, r2\n sub r5, r5, r4, lsl #1\n add r7, r7, r4, lsl #1\n"
+        "sub r7, r7, r3, lsr #2\n strd r5, r7, [sp, #8]\n str r2, [sp]\n b 2b\n"
         "9:\n ldr r3, [sp, #36]\n ldr r3, [r3, #20]\n sub r3, r3, #255\n"
         HTVM_EIGHT_HALVES(HTVM_HALVE, "r3") "b 8b\n"
         "10:\n add sp, sp, #36\n pop {r0, r7, r9}\n"
@@ -237,19 +243,22 @@ HTVM_SHARED void htvm_scaled_two_paired(int8_t *out, const uint32_t *column, con
         :
         : HTVM_ALL_OTHERS);
 #else
-    for (uint32_t k = 0; k < channels; k += 2) {
-        const int8_t *const own = weights + 4 * words * (k - k % 4) + 4 * (k % 4 / 2);
-        for (uint32_t pixel = 0; pixel < 2; pixel++) {
-            int32_t first = bias[k], both = first;
-            for (uint32_t half = 0; half < 2 * words; half++) {
-                const uint32_t x = column[2 * half + pixel], two = htvm_load4(own + 8 * half);
-                first = htvm_pair(x, htvm_widen_even(two), first);
-                both = htvm_pair(x, two, both);
+    for (; pairs > 0; pairs--, column += 4 * words, out += 2 * apart) {
+        for (uint32_t k = 0; k < channels; k += 2) {
+            const int8_t *const own = weights + 4 * words * (k - k % 4) + 4 * (k % 4 / 2);
+            for (uint32_t pixel = 0; pixel < 2; pixel++) {
+                int32_t first = bias[k], both = first;
+                for (uint32_t half = 0; half < 2 * words; half++) {
+                    const uint32_t x = column[2 * half + pixel], two = htvm_load4(own + 8 * half);
+                    first = htvm_pair(x, htvm_widen_even(two), first);
+                    both = htvm_pair(x, two, both);
+                }
+                const int32_t other = (int32_t)((uint32_t)both - (uint32_t)first);
+                const int32_t second = other / 256 + bias[k + 1];
+                out[pixel * apart + k] = htvm_scaled(first, multiplier[k], shift[k], zero);
+                out[pixel * apart + k + 1] =
+                    htvm_scaled(second, multiplier[k + 1], shift[k + 1], zero);
             }
-            const int32_t second = (int32_t)((uint32_t)both - (uint32_t)first) / 256 + bias[k + 1];
-            out[pixel * apart + k] = htvm_scaled(first, multiplier[k], shift[k], zero);
-            out[pixel * apart + k + 1] =
-                htvm_scaled(second, multiplier[k + 1], shift[k + 1], zero);
         }
     }
 #endif
@@ -281,25 +290,26 @@ HTVM_SHARED void htvm_scaled_image(int8_t *out, const uint32_t *column, const in
     const uint32_t words = pixels;
     HTVM_RECORD(2 * zero + 1, 0);
     __asm__ volatile(
-        /* On the stack: 0: biases of a block, 4: how far behind them its multipliers are, 8: its
-         * output, 12: how far behind that its shifts are, 16: `apart`, 20: pixels left, 24: all
+        /* On the stack: 0: biases of a block, 4: how far behind them its multipliers are, 8: how far
+         * behind its output its shifts are, 12: its output, 16: `apart`, 20: pixels left, 24: all
          * biases, 28: weights, 32: the end of the biases, 36: shifts. */
         "push {r0, r7, r9}\n ldm r0, {r2, r3, r4, r5, r6, r7, r8, r9, r10}\n ldr r1, [r0, #36]\n"
-        "mov r0, r9\n sub r3, r3, r2\n sub sp, sp, #40\n strd r3, r5, [sp, #4]\n"
-        "strd r6, r10, [sp, #16]\n strd r2, r1, [sp, #24]\n strd r8, r4, [sp, #32]\n"
-        "1:\n ldrd r2, r1, [sp, #24]\n ldr r3, [sp, #36]\n ldr r4, [sp, #8]\n sub r3, r3, r4\n"
-        "str r3, [sp, #12]\n str r2, [sp]\n"
+        "mov r0, r9\n sub r3, r3, r2\n sub sp, sp, #40\n str r3, [sp, #4]\n"
+        "strd r5, r6, [sp, #12]\n str r10, [sp, #20]\n strd r2, r1, [sp, #24]\n"
+        "strd r8, r4, [sp, #32]\n"
+        "1:\n ldrd r2, r1, [sp, #24]\n ldr r3, [sp, #36]\n ldr r4, [sp, #12]\n sub r3, r3, r4\n"
+        "str r3, [sp, #8]\n str r2, [sp]\n"
         "2:\n ldr r5, [r2]\n ldr r9, [r2, #8]\n" HTVM_FIRST_IMAGE_STEP("0")
         HTVM_IMAGE_STEP("4") HTVM_IMAGE_STEPS("8", "12", "16", "20")
         HTVM_IMAGE_STEPS("24", "28", "32", "36") HTVM_IMAGE_STEPS("40", "44", "100", "84")
         "ldr r2, [sp]\n ldr r3, [sp, #4]\n ldr r4, [r2, #4]\n ldr lr, [r2, #12]\n"
         HTVM_TWIN_SUMS("r5", "r6", "r7", "r8", "r4") HTVM_TWIN_SUMS("r9", "r10", "r11", "r12", "lr")
         HTVM_EIGHT_MULTIPLIED
-        "ldr r2, [sp, #8]\n ldr r3, [sp, #12]\n ldr r4, [sp, #16]\n ldr lr, [r2, r3]\n"
+        "ldr r2, [sp, #12]\n ldr r3, [sp, #8]\n ldr r4, [sp, #16]\n ldr lr, [r2, r3]\n"
         "sub lr, lr, #0x02020202\n" HTVM_EIGHT_HALVES(HTVM_HALVE_UP, "#-255")
         HTVM_EIGHT_STORED "ldr r3, [sp, #32]\n cmp r2, r3\n bne 2b\n"
-        "ldr r4, [sp, #8]\n ldr r2, [sp, #24]\n ldr r5, [sp, #16]\n ldr r6, [sp, #20]\n"
-        "sub r3, r3, r2\n add r4, r4, r5, lsl #1\n sub r4, r4, r3, lsr #2\n str r4, [sp, #8]\n"
+        "ldr r4, [sp, #12]\n ldr r2, [sp, #24]\n ldr r5, [sp, #16]\n ldr r6, [sp, #20]\n"
+        "sub r3, r3, r2\n add r4, r4, r5, lsl #1\n sub r4, r4, r3, lsr #2\n str r4, [sp, #12]\n"
         "subs r6, r6, #2\n str r6, [sp, #20]\n add r0, r0, #104\n bne 1b\n"
         "add sp, sp, #40\n pop {r0, r7, r9}\n"
         : "+r"(r0)
@@ -334,7 +344,7 @@ HTVM_SHARED void htvm_scaled_image(int8_t *out, const uint32_t *column, const in
 #define HTVM_SIDE(weights, turned, a, b, c) HTVM_SIDE_FROM(weights, turned, a, b, c, b, c)
 #define HTVM_PIXELS_FROM(from_b, from_c, from_e, from_f)                                           \
     "ldr r11, [r1], #4\n ldr r12, [r1], #4\n ldr.n r3, [r0, #4]\n ldr.n r4, [r0, #8]\n"            \
-    "ldr r2, [r0], #12\n" HTVM_SIDE_FROM("r11", "", "r5", "r6", "r7", from_b, from_c)               \
+    "ldr r2, [r0], #12\n" HTVM_SIDE_FROM("r11", "", "r5", "r6", "r7", from_b, from_c)              \
     HTVM_SIDE_FROM("r12", "", "r8", "r9", "r10", from_e, from_f) "ldmia.w r0!, {r2, r3, r4}\n"     \
     HTVM_SIDE("r11", ", ror #8", "r5", "r6", "r7") HTVM_SIDE("r12", ", ror #8", "r8", "r9", "r10")
 #define HTVM_PIXELS HTVM_PIXELS_FROM("r6", "r7", "r9", "r10")
@@ -488,7 +498,7 @@ typedef struct {
 
 /* Requantizes with a factor for each channel: of r5, r6, r7 as of the record above. */
 #define HTVM_ONE(sum, factor)                                                                      \
-    HTVM_MULTIPLY(sum, factor) "ldrb " factor ", [r7], #1\n sub " factor ", " factor ", #2\n"       \
+    HTVM_MULTIPLY(sum, factor) "ldrb " factor ", [r7], #1\n sub " factor ", " factor ", #2\n"      \
     HTVM_HALVE(sum, factor, "r6") "strb " sum ", [r4], #1\n"
 #define HTVM_OWN                                                                                   \
     "ldm r5!, {r2, r3, r9, lr}\n" HTVM_ONE("r8", "r2") HTVM_ONE("r10", "r3")                       \
@@ -511,7 +521,7 @@ typedef struct {
     register htvm_scaled_one_t *r0 __asm__("r0") = &now;                                           \
     __asm__ volatile(                                                                              \
         "push {r0, r7, r9}\n add r0, r0, #16\n ldrd r1, r3, [r0, #20]\n"                           \
-        "rsb r3, r3, #0\n and r3, r3, #15\n mov r2, #72\n mul r3, r3, r2\n adr.w r2, 4f\n"          \
+        "rsb r3, r3, #0\n and r3, r3, #15\n mov r2, #72\n mul r3, r3, r2\n adr.w r2, 4f\n"         \
         "add r3, r3, r2\n orr r3, r3, #1\n str r3, [r0, #4]\n ldr r2, [r0, #12]\n"                 \
         "2:\n ldm r2!, {r8, r10, r11, r12}\n str r2, [r0, #12]\n ldm r0, {r0, r2, r6}\n bx r2\n"   \
         ".balign 4\n"                                                                              \

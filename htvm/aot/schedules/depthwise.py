@@ -21,7 +21,7 @@ from htvm.aot.schedules.blocks import (
     start,
     weights_of,
 )
-from htvm.aot.schedules.packing import WeightColumns, WeightTaps
+from htvm.aot.schedules.packing import WeightColumns, WeightTaps, are_small
 from htvm.aot.schedules.tiles import overlap_tiles
 
 if TYPE_CHECKING:
@@ -259,13 +259,27 @@ def _in_bands(
     rows = _band_rows(shape, stride, how, bytes_of(func.params[0]), room, grows)
     if rows is None:
         return None
+    small = _has_small_numbers(sch, out, func, constants)
     yb, yi = sch.split(y, [None, rows])
     cb, ci = sch.split(c, [None, how.band])
     sch.reorder(yb, cb, yi, x, ci)
-    _mark_requantized(sch, conv, cb, 3, f"{how.name}:{rows}:{stride}")
+    _mark_requantized(sch, conv, cb, 3, f"{how.name}:{rows}:{stride}:{small:d}")
     name_loop(sch, yb, "y")
     note = f"bands of {rows} rows, requantized there"
     return Scheduled(overlap_tiles(sch.mod["main"]), note, WeightTaps(weights, 1))
+
+
+def _has_small_numbers(sch: s_tir.Schedule, out: Any, func: PrimFunc, constants: Constants) -> bool:
+    """Return whether the biases and shifts of a block that `ends_scaled` `are_small`."""
+    made = ends_scaled(sch, out)
+    sources = [] if made is None or made.bias is None else [made.bias.source, made.shift.source]
+    values = [
+        constants.get(at)
+        for source in sources
+        for at, buffer in enumerate(func.params)
+        if buffer.same_as(source)
+    ]
+    return len(values) == 2 and all(one is not None and all(map(are_small, one)) for one in values)
 
 
 _PIXEL_CYCLES = 30

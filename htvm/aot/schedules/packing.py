@@ -94,6 +94,13 @@ def suit_pairs(weights: npt.NDArray[Any]) -> bool:
     return bool(128 * total.max(initial=0) < 1 << 23)
 
 
+def are_small(values: npt.NDArray[Any]) -> bool:
+    """Whether sums that begin with such biases may be doubled, and nine bits be moved to the left
+    by two less than such shifts."""
+    most = 24 if values.dtype == np.uint8 else (1 << 29) - 1
+    return int(np.abs(values.astype(np.int64)).max(initial=0)) <= most
+
+
 @dataclass(frozen=True)
 class WeightTaps:
     """Depthwise weights (fy, fx, C) packed as [C / group][fy * fx][group].

@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from byoc_dory.layers import TfliteRequant
 from byoc_dory.soc.registry import resolve
 from htvm.aot import cpu
 from htvm.aot.intrinsics import BAND
 from htvm.aot.schedules import depthwise
 from htvm.firmware.user_compiler import user_compiler
+from patterns.ops.convolution import Window, conv2d_of
 from tests.aot.cpu import native
-from tests.aot.cpu.modules import conv_case, int8
+from tests.aot.cpu.modules import Case, conv_case, int8, module, requantized
 from tests.aot.cpu.on_the_core import on_the_core
 from tests.aot.cpu.test_overlay import Call
 from tests.aot.cpu.test_scaled import CORE, NO_PADDING, check_natively, check_on_the_core
+from tests.reference import cpu_kernels as reference
 from tests.tools import tool
 
 
@@ -63,6 +66,26 @@ def test_bands(height, width, rows, channels, tmp_path, compiler, monkeypatch):
 def test_the_least_zero_point(height, width, rows, zero, tmp_path, compiler, monkeypatch):
     in_bands(monkeypatch, rows)
     case = band_case(height, width, 8, zero=zero)
+    check_on_the_core(case, "htvm_band_1", tmp_path, compiler)
+
+
+@pytest.mark.parametrize(("bias", "shift"), [(2**29 - 1, -23), (2**29, -23), (5, -24)])
+def test_large_biases_and_shifts(bias, shift, tmp_path, compiler, monkeypatch):
+    """Sums are doubled, and rounded by what is added to the product, where they are small."""
+    in_bands(monkeypatch, 4)
+    rng = np.random.default_rng(1)
+    weight, data = int8(rng, 4, 1, 3, 3), int8(rng, 6, 6, 4)
+    biases = np.array([bias, -bias, 3, 2**20], "int32")
+    requant = TfliteRequant((2**31 - 1, 2**30, 2**30, 3 * 2**29), (shift, shift, -6, -12), -128)
+    op = conv2d_of(weight, biases, Window((1, 1), NO_PADDING, (1, 1), 4), requant, (-128, 127))
+    shape = (1, *data.shape)
+    built = module({"x": shape}, lambda bb, v: op.write(bb, [v], "conv2d_0"))
+    acc = reference.conv2d(data, weight, biases, (1, 1), NO_PADDING, 0, 4)
+    expected = requantized(acc, requant, (-128, 127), reference)
+    case = Case(built, {"x": data.reshape(shape)}, expected)
+    source = native.source_of(native.compiled(case.module, "net", "dsp"))
+    small = bias < 2**29 and shift >= -23
+    assert f", -128, (uint32_t){small:d});" in source
     check_on_the_core(case, "htvm_band_1", tmp_path, compiler)
 
 

@@ -14,7 +14,7 @@ from htvm.aot.fixed_point import SCALE
 from htvm.aot.intrinsics import HALFWORDS, KERNELS, Column
 from htvm.aot.rescale import Rescaling
 from htvm.aot.schedules.packing import WeightTaps, WeightWords, suit_pairs
-from htvm.aot.schedules.products import _IMAGE_PLACES, _row_pixels
+from htvm.aot.schedules.products import _IMAGE_PLACES, _pairs_together, _row_pixels
 from htvm.firmware.user_compiler import user_compiler
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import dense_of
@@ -101,6 +101,8 @@ def test_three_pixels(shape, c, filters, k, tmp_path, compiler, monkeypatch):
         ((2, 2), 132, (1, 1)),  # of a second turn, all but one
         ((4, 5), 12, (2, 3)),
         ((5, 5), 3, (3, 3)),  # windows
+        ((4, 6), 16, (1, 1)),  # six pairs at once
+        ((2, 8), 64, (1, 1)),  # twice two
     ],
 )
 @pytest.mark.parametrize("k", [4, 12])
@@ -186,6 +188,23 @@ def test_which_call_requantizes_other_numbers():
     assert column.together(1, 6, 64, alike=False, suited=True) is None
     assert column.together(1, 8, 64, alike=True, suited=True) is not None
     assert column.together(2, 8, 64, alike=True, suited=True) is None
+
+
+@pytest.mark.parametrize(
+    ("pixels", "taps", "spare", "pairs"),
+    [
+        (24, 16, None, 6),
+        (16, 64, -100, 2),
+        (125, 64, None, 1),
+        (36, 128, 0, 1),
+        (36, 128, 1023, 1),
+        (36, 128, 1536, 3),
+        (36, 128, 100_000, 6),
+        (4, 600, None, 1),
+    ],
+)
+def test_pairs_of_a_call(pixels, taps, spare, pairs):
+    assert _pairs_together(pixels, taps, spare) == pairs
 
 
 @pytest.mark.parametrize(("bias", "shift"), [(2**29 - 1, -23), (2**29, -23), (5, -24)])

@@ -38,7 +38,8 @@ htvm_spread_one_by_two i i b 3
 htvm_scaled_one b w b i i u 5 24 -128
 htvm_scaled_one_alike b w b i i u 5 12 3
 htvm_scaled_two b w b i i u 5 8 9 -128
-htvm_scaled_two_paired b w b i i u 5 8 8 -128
+htvm_scaled_two_paired b w b i i u 5 8 8 1 -128
+htvm_scaled_two_paired b w b i i u 3 12 12 4 -128
 htvm_scaled_three b w b i i u 5 6 7 3
 htvm_scaled_row b w b i i u 32 5 16 -128
 htvm_scaled_image b w b i i u 4 8 8 -128
@@ -48,8 +49,9 @@ htvm_depthwise_5_1 b b b i i u 8 96 3
 htvm_depthwise_3_2 b b b i i u 8 96 -128
 htvm_depthwise_4_2 b b b i i u 8 96 -128
 htvm_depthwise_5_2 b b b i i u 8 96 -128
-htvm_band_1 b b w b i i u 8 64 4 6 -128
-htvm_band_1 b b w b i i u 4 36 5 5 3
+htvm_band_1 b b w b i i u 8 64 4 6 -128 0
+htvm_band_1 b b w b i i u 8 64 4 6 -128 1
+htvm_band_1 b b w b i i u 4 36 5 5 3 1
 htvm_pool_sums i b 3 40 2 8 6
 """
 
