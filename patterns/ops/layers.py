@@ -131,9 +131,12 @@ def mean_layer(
     )
     left = (1 if summed else size for size, summed in zip(tensor.shape, sums, strict=True))
     groups = 1 if sums[0] else tensor.shape[0]
+    limits = np.iinfo(tensor.dtype)
+    whole = int(limits.min), int(limits.max)
     return Convolution(
         name=name, inputs=(tensor,), output=replace(tensor, name=name, shape=tuple(left)),
         weight=np.ones((groups, channels, *kernel), np.int8), groups=groups, requant=requant,
+        clip=whole, input_range=whole,
     )  # fmt: skip
 
 

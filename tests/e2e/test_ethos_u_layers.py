@@ -104,14 +104,16 @@ def moves(rng: np.random.Generator) -> Graph:
 WIDE: Mapping[str, Callable[[np.random.Generator], Graph]] = {
     **{
         name: wide.CASES[name]
-        for name in ("conv", "depthwise", "fully_connected", "max_pool", "transpose_conv")
+        for name in (
+            "conv", "depthwise", "fully_connected", "max_pool", "mean", "transpose_conv",
+        )
     },
     "average": average(INT16),
     "moves": lambda rng: as_int16(moves(rng)),
     "difference": elementwise("SUB", 28),
     "product": elementwise("MUL", 21),
     "sum": elementwise("ADD", 11),
-}
+}  # fmt: skip
 """Of int16."""
 
 LAYERS: Mapping[str, Callable[[np.random.Generator], Graph]] = {

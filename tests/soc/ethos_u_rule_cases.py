@@ -230,7 +230,7 @@ def _cases(name: str) -> dict[str, Cases]:
                 (lambda: of_int16(MulShift((20000,), (31,))), "0 is added to products"),
                 (lambda: of_int16(MulShift((40001,), (31,), (1 << 30,))), "of 16 bits, not 15"),
                 (lambda: of_int16(bias=1 << 39), "exceed 40 bits"),
-                (lambda: of_int16(TFLITE), "requantization TfliteRequant"),
+                (lambda: of_int16(TFLITE), "channel 0 exceed 32 bits"),
                 (lambda: sum_of_int16((1 << 29, 1 << 29)), "neither operand"),
                 (lambda: combined(Product, shift=-32), "a shift of 63 bits"),
                 (lambda: conv(requant=TfliteRequant((1 << 30,), (30,))), "a shift of 1 bits"),

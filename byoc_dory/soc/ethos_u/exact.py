@@ -123,7 +123,7 @@ def rounded(products: Array, shift: Array | int, rounding: Rounding) -> Array:
 def _scaling_of(digest: bytes, holder: Held) -> Scaling | Fractions | str:
     layer = holder.layer
     requant = layer.requant
-    if layer.output.dtype == "int16":
+    if layer.output.dtype == "int16" and not isinstance(requant, TfliteRequant):
         assert isinstance(layer, Weighted)
         return _of_int16(layer)
     if isinstance(requant, TfliteRequant):
@@ -193,12 +193,13 @@ def out_of_range(shifts: tuple[int, ...]) -> str:
 def _beyond_32_bits(layer: Layer, exponents: tuple[int, ...]) -> str:
     """Say where TFLite's kernels would lose bits by a shift to the left, which is done first."""
     assert isinstance(layer, Weighted)
-    if max(exponents) <= 0:
+    if max(exponents) <= 0 and layer.output.dtype == "int8":
         return ""
     largest = np.abs(sums_of(layer)).max(0)
     for channel, exponent in enumerate(np.broadcast_to(exponents, largest.shape).tolist()):
         if int(largest[channel]) << max(exponent, 0) >= 1 << 31:
-            return f"sums of channel {channel} exceed 32 bits, shifted by {exponent} to the left"
+            shifted = f", shifted by {exponent} to the left" if exponent > 0 else ""
+            return f"sums of channel {channel} exceed 32 bits{shifted}"
     return ""
 
 

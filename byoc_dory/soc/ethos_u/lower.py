@@ -59,6 +59,8 @@ from byoc_dory.soc.ethos_u.tosa import TosaGraph
 
 _UNIT_BITS = 30
 _UNIT = 1 << _UNIT_BITS
+_SHORT_UNIT_BITS = 14
+_SHORT_UNIT = 1 << _SHORT_UNIT_BITS
 _TAPS = {True: (1, 2, 1), False: (1, 1)}
 """What a doubled map is filtered with along an axis, centred or not, after it was repeated."""
 _TAPS_SUM = 64
@@ -280,6 +282,12 @@ class _Writer:
             found = self._of_fractions(layer, sums, scaling, maps)
         else:
             zero, dtype = output_zero_point_of(layer), layer.output.dtype
+            if dtype == "int16" and scaling.rounding == "double":
+                # Sums of 48 bits have factors of 15 bits, and round once.
+                sums = graph.rescale(
+                    sums, (_SHORT_UNIT,), (_SHORT_UNIT_BITS,), "single", self._fresh(), maps,
+                    zero_points=(0, 0), dtype="int32",
+                )  # fmt: skip
             found = self._narrowed(sums, scaling, zero, maps, dtype)
         found = self._clipped(layer, found, maps)
         shape = _shape(layer.output)
