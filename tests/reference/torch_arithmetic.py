@@ -34,8 +34,57 @@ def quantize(attrs: Any, data: Array, _: Array) -> Array:
     return np.clip(rounded, limits.min, limits.max).astype(limits.dtype)
 
 
+def total(attrs: Any, data: Array, scale: Array) -> Array:
+    """The sum of dequantized integers in the order of torch's kernel, written as its loops are."""
+    axes, along = ([int(axis) for axis in attrs[f"htvm.{name}"]] for name in ("axes", "along"))
+    kept = [axis for axis in range(data.ndim) if axis not in axes]
+    reals = (data.astype(np.float32) - int(attrs["htvm.input_zero_point"])) * scale
+    sizes = [data.shape[axis] for axis in kept]
+    rows = reals.transpose([*reversed(axes), *kept]).reshape(-1, *sizes)
+    if int(attrs["htvm.lanes"]):
+        return _lanes(rows)
+    number, step = np.zeros(sizes, int), 1
+    for axis in along:
+        at = kept.index(axis)
+        number += step * np.arange(sizes[at]).reshape(
+            [-1 if i == at else 1 for i in range(len(sizes))]
+        )
+        step *= sizes[at]
+    return np.where(number < int(attrs["htvm.columns"]), _column(rows), _row(rows))
+
+
+def _lanes(rows: Array) -> Array:
+    vectors = len(rows) // 8
+    lanes = _row(rows[: vectors * 8].reshape(vectors, 8, *rows.shape[1:]))
+    made = np.zeros(rows.shape[1:], np.float32)
+    for item in (*rows[vectors * 8 :], *lanes):
+        made = made + item
+    return made
+
+
+def _row(rows: Array) -> Array:
+    quarter = len(rows) // 4
+    sums = list(_column(rows[: quarter * 4].reshape(quarter, 4, *rows.shape[1:])))
+    for item in rows[quarter * 4 :]:
+        sums[0] = sums[0] + item
+    return np.asarray(((sums[0] + sums[1]) + sums[2]) + sums[3])
+
+
+def _column(rows: Array) -> Array:
+    levels = [np.zeros(rows.shape[1:], np.float32) for _ in range(4)]
+    for done, item in enumerate(rows, start=1):
+        levels[0] = levels[0] + item
+        for level in range(1, 4):
+            if done % 16**level:
+                break
+            levels[level] = levels[level] + levels[level - 1]
+            levels[level - 1] = np.zeros_like(levels[0])
+    return np.asarray(((levels[0] + levels[1]) + levels[2]) + levels[3])
+
+
 PRIMITIVES: Mapping[str, Callable[..., Array]] = {
     "torch_quantize": quantize,
     "torch_requantize": requantize,
+    "torch_total": total,
 }
 """Definitions of PrimFuncs by their kind."""

@@ -48,7 +48,7 @@ def schedule_any(func: PrimFunc, *, unroll: int = 1, lanes: int = 0, pools: int 
     inline_all(sch)
     if pools and (pool := _pool(sch, lanes, pools)) is not None:
         return pool
-    for block in blocks_of(sch)[:-1]:
+    for block in reversed(blocks_of(sch)[:-1]):
         if is_reduction(sch, block):
             _compute_where_used(sch, block)
     for block in blocks_of(sch):
@@ -118,13 +118,17 @@ def _in_lanes(sch: s_tir.Schedule, block: Any, lanes: int) -> Scheduled:
 
 
 def _compute_where_used(sch: s_tir.Schedule, block: Any) -> None:
-    """Move a sum into the loops of its only consumer, if each sum is used only once there."""
+    """Move a sum into the loops of its only consumer, if each sum is used only once there.
+
+    Several sums that one sum consists of are computed before it, so that they need little space.
+    """
     consumers = sch.get_consumers(block)
-    if len(consumers) != 1 or is_reduction(sch, consumers[0]):
+    if len(consumers) != 1:
         return
-    spatial = [axis for axis in sch.get(block).iter_vars if int(axis.iter_type) != 2]
-    loops = loops_of(sch, consumers[0])
-    if not loops or len(loops) != len(spatial):
+    (consumer,), several = consumers, _spatial(sch, block)
+    loops = loops_of(sch, consumer)[: _spatial(sch, consumer)]
+    partial = is_reduction(sch, consumer)
+    if not loops or (several <= len(loops) if partial else several != len(loops)):
         return
     try:
         sch.compute_at(block, loops[-1], preserve_unit_loops=True)
@@ -133,9 +137,12 @@ def _compute_where_used(sch: s_tir.Schedule, block: Any) -> None:
         return
 
 
+def _spatial(sch: s_tir.Schedule, block: Any) -> int:
+    """Return the number of a block's axes that it does not reduce."""
+    return sum(int(axis.iter_type) != 2 for axis in sch.get(block).iter_vars)
+
+
 def _first_reduction_loop(sch: s_tir.Schedule, block: Any) -> Any:
     """Return the outermost loop of a block that runs over a reduction axis."""
-    node = sch.get(block)
-    spatial = sum(int(axis.iter_type) != 2 for axis in node.iter_vars)
     loops = loops_of(sch, block)
-    return loops[len(loops) - (len(node.iter_vars) - spatial)]
+    return loops[len(loops) - (len(sch.get(block).iter_vars) - _spatial(sch, block))]

@@ -138,17 +138,20 @@ def model_of_program(program: TorchProgram, name: str, semantics: Semantics | No
         program = with_arrays(program)
     writer = Writer(program, HANDLERS)
     graph = writer.written()
-    network = _network(graph, semantics or "torch")
+    network = _network(graph, semantics or "torch", writer.strides)
     labels = _labels(network.sources, writer.modules)
     made = model_of(graph, network, name, labels)
     _log.info("%s: %d calls of torch read", program.source, len(program.nodes))
     return replace(made, quantized_for=plain(program.quantized_for))
 
 
-def _network(graph: OnnxGraph, semantics: Semantics) -> Network:
+def _network(
+    graph: OnnxGraph, semantics: Semantics, strides: Mapping[str, tuple[int, ...]]
+) -> Network:
     if semantics == "tflite":
         return tflite_qdq.read(graph)
-    handlers = {**arithmetic.HANDLERS, **transformers.READ, "InPasses": read_in_passes}
+    own = arithmetic.handlers(strides)
+    handlers = {**own, **transformers.READ, "InPasses": read_in_passes}
     return Reader(graph, handlers, "between quantized tensors", "torch").read()
 
 

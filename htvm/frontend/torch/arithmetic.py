@@ -1,9 +1,10 @@
-"""What is read otherwise than in ONNX files: layers in reals, and means of whole axes."""
+"""What is read otherwise than in ONNX files: layers in reals, and averages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from htvm.frontend.onnx.affine.values import Constant, Real, Value, View
 from htvm.frontend.onnx.quantized import QDQ_HANDLERS
 from patterns.ops.integer.reduction import Total
 from patterns.ops.integer.rescale import Rescale
+from patterns.ops.torch.total import torch_total
 
 
 def _is_quantized(node: NodeReader) -> bool:
@@ -33,28 +35,53 @@ def _gemm(node: NodeReader) -> Value | list[Value]:
     return QDQ_HANDLERS["Gemm"](node) if _is_quantized(node) else gemm.real_gemm(node)
 
 
-def _mean(node: NodeReader) -> Value | list[Value]:
-    """Return the mean of a tensor, whose integers are summed exactly.
+def _mean(node: NodeReader, strides: Mapping[str, tuple[int, ...]]) -> Value | list[Value]:
+    """Return the mean of a tensor.
 
-    torch sums reals in an order of its own, with an error far below that of one sum after the
-    other.
+    With a scale that is a power of two, sums of reals are exact in any order, and so are those of
+    the integers.  Else float32 is as torch's kernel adds it, where that is known, because its
+    errors decide how ties are rounded.
     """
-    view, rank = node.value(0), len(node.value(0).shape)
-    axes = sorted({forms.axis_of(node, axis, rank) for axis in forms.axes_of(node, 1) or ()})
-    if not isinstance(view, View) or not axes or (rank == 4 and axes == [2, 3]):
-        return QDQ_HANDLERS["ReduceMean"](node)
-    total = Total(tuple(axes), bool(node.integer("keepdims", 1)))
-    centred = Rescale.moving(-view.step.zero_point, (-255, 255), "int16")
-    sums = node.write(total, node.write(centred, view.activation))
-    real = real_of_sums(node, sums, np.asarray([view.step.scale], "float32"), 0)
+    view = node.value(0)
+    rank = len(view.shape)
+    pools = node.op == "GlobalAveragePool"
+    given = range(2, rank) if pools else forms.axes_of(node, 1) or ()
+    axes = sorted({forms.axis_of(node, axis, rank) for axis in given})
+    if not isinstance(view, View) or not axes:
+        return QDQ_HANDLERS[node.op](node)
+    scale, zero = view.step.scale, view.step.zero_point
+    exact = math.frexp(scale)[0] == 0.5
+    total = None if exact else torch_total(view.shape, strides[node.outputs[0]], axes, scale, zero)
+    kept = pools or bool(node.integer("keepdims", 1))
+    shape = tuple(
+        1 if axis in axes else size
+        for axis, size in enumerate(view.shape)
+        if kept or axis not in axes
+    )
     count = math.prod(view.shape[axis] for axis in axes)
+    if total is not None:
+        sums = node.write(total, view.activation)
+        return Real(node.reshape(node.combine("divide", sums, float(count)), shape))
+    if rank == 4 and axes == [2, 3]:
+        return QDQ_HANDLERS[node.op](node)
+    centred = node.write(Rescale.moving(-zero, (-255, 255), "int16"), view.activation)
+    sums = node.write(Total(tuple(axes), kept), centred)
+    real = real_of_sums(node, sums, np.asarray([scale], "float32"), 0)
     return Real(node.combine("divide", real, float(count)))
 
 
-HANDLERS: Mapping[str, Handler] = {
-    **QDQ_HANDLERS,
-    "Conv": _conv,
-    "Gemm": _gemm,
-    "ReduceMean": _mean,
-}
-"""Handlers by operator of ONNX."""
+def handlers(strides: Mapping[str, tuple[int, ...]]) -> Mapping[str, Handler]:
+    """Return handlers by operator of ONNX.
+
+    Args:
+        strides: of the tensors, in torch's memory, of which means are taken, by the mean's name.
+    """
+    mean = partial(_mean, strides=strides)
+    return {
+        **QDQ_HANDLERS,
+        "AveragePool": real_layers.average,
+        "Conv": _conv,
+        "Gemm": _gemm,
+        "GlobalAveragePool": mean,
+        "ReduceMean": mean,
+    }

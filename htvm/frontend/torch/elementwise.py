@@ -102,7 +102,8 @@ def _reduced(call: Call, op: str) -> str:
     if any(not -rank <= axis < rank for axis in axes):
         raise call.torch.damaged(f"axes {axes} of a tensor of {rank} axes")
     places = call.constant([axis % rank for axis in axes], "int64")
-    return call.node(op, [call.tensor(), places], keepdims=int(call.flag("keepdim")))
+    write = call.mean if op == "ReduceMean" else call.node
+    return write(op, [call.tensor(), places], keepdims=int(call.flag("keepdim")))
 
 
 def _place(call: Call, op: str) -> str:

@@ -128,7 +128,9 @@ def _adaptive_pool(call: Call, axes: int, *, maximum: bool = False) -> str:
     if len(wanted) != axes or min(wanted) < 1:
         raise call.torch.damaged(f"a pool of {list(sizes)} to {list(wanted)}")
     if set(wanted) == {1}:
-        return call.node("GlobalMaxPool" if maximum else "GlobalAveragePool", [source])
+        if maximum:
+            return call.node("GlobalMaxPool", [source])
+        return call.mean("GlobalAveragePool", [source])
     if any(size % made for size, made in zip(sizes, wanted, strict=True)):
         raise call.torch.unsupported(
             f"an adaptive pool from {list(sizes)} to {list(wanted)}, whose windows differ in size",

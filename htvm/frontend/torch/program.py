@@ -32,11 +32,13 @@ class TorchTensor:
         name: its name in the program.
         shape: its sizes in elements.
         dtype: numpy name of the element type.
+        strides: how many elements in torch's memory are between those along each axis.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    strides: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)

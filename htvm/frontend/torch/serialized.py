@@ -245,7 +245,14 @@ def _tensor(name: str, described: Fields, dimensions: dict[str, str]) -> TorchTe
         )
     if min(sizes, default=0) < 0 or math.prod(sizes) >= 1 << 40:
         raise ModelError(f"tensor '{name}' of shape {sizes}", where=described.where, hint=_DAMAGED)
-    return TorchTensor(name, tuple(sizes), TYPES[number])
+    strides = described.sizes("strides")
+    if len(strides) != len(sizes):
+        raise ModelError(
+            f"tensor '{name}' has {len(strides)} strides for {len(sizes)} axes",
+            where=described.where,
+            hint=_DAMAGED,
+        )
+    return TorchTensor(name, tuple(sizes), TYPES[number], strides)
 
 
 def _dimensions(signature: Fields, described: dict[str, Fields]) -> dict[str, str]:

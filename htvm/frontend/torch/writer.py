@@ -45,6 +45,8 @@ class Writer:
         self._nodes: list[OnnxNode] = []
         self.modules: dict[str, str] = {}
         """Tensor of the graph -> path of the module whose layer computes it."""
+        self.strides: dict[str, tuple[int, ...]] = {}
+        """Mean in the graph -> strides, in torch's memory, of the tensor that it is of."""
 
     def written(self) -> OnnxGraph:
         """Write all calls, and return the graph.
@@ -322,6 +324,13 @@ class Call:
     def same(self, op: str, **attributes: Attribute) -> str:
         """Write the call as a node that reads ``self`` alone."""
         return self.node(op, [self.tensor()], **attributes)
+
+    def mean(self, op: str, inputs: Sequence[str], **attributes: Attribute) -> str:
+        """Write a mean of ``self``, which torch sums in an order that depends on its strides."""
+        value, made = self.given("self"), self.node(op, inputs, **attributes)
+        assert isinstance(value, Ref)
+        self.writer.strides[made] = self.writer.program.tensors[value.name].strides
+        return made
 
     def reshaped(self, source: str, shape: Sequence[int]) -> str:
         """Write a reshape to sizes that are known, and return the result's name."""
