@@ -112,6 +112,15 @@ def samples() -> list[tuple[Case, tuple[Work, ...]]]:
             case = s.add(rng, elements, looked_up=way == "looked", halved=way == "half")
             found.append((case, work))
         found.append((s.lookup(rng, elements), simd_work.elementwise(elements, _CORES)))
+    for c, size, window, stride in (
+        (64, (25, 5), (25, 5), 1), (256, (3, 3), (3, 3), 1), (64, (8, 8), (8, 8), 1),
+        (128, (4, 4), (4, 4), 1), (32, (16, 16), (2, 2), 2), (16, (20, 20), (5, 5), 5),
+        (24, (7, 7), (7, 7), 1), (100, (7, 6), (7, 6), 1), (30, (9, 9), (9, 9), 1),
+        (16, (10, 10), (3, 3), 1), (512, (1, 16), (1, 16), 1), (64, (12, 12), (6, 4), 2),
+    ):  # fmt: skip
+        (oy, ox) = ((size[axis] - window[axis]) // stride + 1 for axis in (0, 1))
+        work = simd_work.averages(oy * ox, c, window, size[1], _CORES)
+        found.append((s.average(rng, c, size, window, stride), work))
     for rows, columns in ((64, 64), (128, 128), (64, 256), (30, 50), (12, 16), (41, 35), (64, 3)):
         work = simd_work.transposition(rows, columns, _CORES)
         found.append((s.transpose(rng, rows, columns), work))

@@ -22,6 +22,7 @@ from byoc_dory.layers import (
     Elementwise,
     Layer,
     Matmul,
+    Pool,
     Rows,
 )
 from byoc_dory.layers.rowwise import ItaGelu, TableMap
@@ -75,6 +76,9 @@ class HostEstimates:
             case Combination():
                 steps = 1 + sum(table is not None for table in layer.tables)
                 element_cycles, elements = steps * cost.move_element, layer.output.elements
+            case Pool():
+                element_cycles = cost.pool_element
+                elements = layer.output.elements * layer.fy * layer.fx
             case Dense() | Matmul():
                 element_cycles, elements = cost.dense_mac, layer.macs
             case Convolution(depthwise=True):

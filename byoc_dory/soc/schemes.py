@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from byoc_dory.errors import InputError
-from byoc_dory.layers import INT8, AnalogRequant, Layer, MulShift, Requant, Shift, Weighted
+from byoc_dory.layers import INT8, AnalogRequant, Layer, MulShift, Pool, Requant, Shift, Weighted
 
 SchemeName: TypeAlias = Literal["shift", "ternary", "mul_shift", "source"]
 """Name of a number scheme, for users and reports."""
@@ -35,6 +35,10 @@ class NumberScheme(ABC):
     def keeps(self) -> bool:
         """Whether layers are executed in the source's numbers, without retargeting."""
         return False
+
+    def takes_kept(self, layer: Layer) -> bool:
+        """Whether a layer that retargeting leaves in the source's numbers is offered."""
+        return self.keeps
 
     def form_of(self, layer: Layer) -> Layer:
         """Return a layer as retargeting would write it, with placeholder values for its numbers.
@@ -97,6 +101,7 @@ class MulShiftScheme(NumberScheme):
         multiplier_bits: number of bits of the unsigned multipliers that retargeting writes, 1 to
             31; with 8, most products plus a sum stay within 32 bits.
         unsigned: whether layers with weights also read and write uint8.
+        averages: whether averages of windows, which have the scale of their input, are offered.
 
     Raises:
         InputError: the number of bits is out of range.
@@ -105,6 +110,7 @@ class MulShiftScheme(NumberScheme):
     per_channel: bool = False
     multiplier_bits: int = 8
     unsigned: bool = False
+    averages: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.multiplier_bits <= _MOST_BITS:
@@ -118,6 +124,10 @@ class MulShiftScheme(NumberScheme):
     def name(self) -> SchemeName:
         """``mul_shift``."""
         return "mul_shift"
+
+    def takes_kept(self, layer: Layer) -> bool:
+        """See `NumberScheme.takes_kept`: averages, on cores that compute them."""
+        return self.averages and isinstance(layer, Pool) and layer.function == "average"
 
     def _requant(self) -> Requant:
         return MulShift((1,), (0,))

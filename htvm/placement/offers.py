@@ -12,6 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from byoc_dory.errors import TilingError
+from byoc_dory.layers import Pool
+from byoc_dory.soc.rules import fits_budget
 from byoc_dory.verdict import CPU, Refused
 from htvm.policy import Candidate
 from htvm.rewriting.filters import filter_of
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from patterns.reading.node import Node
 
 
+_OF_AVERAGES = "Averages are computed where a tile fits L1, and not under the published schedule."
 _AS_IT_IS = "Without rewrites, and under the published schedule, layers are computed as they are."
 
 
@@ -83,8 +86,21 @@ class Offers:
         instead = accelerator.instead(form)
         if instead and not self._otherwise:
             return replace(said, reason=f"it would compute {instead}", rule=_AS_IT_IS)
+        obstacle = self._obstacle(accelerator, form)
+        if obstacle:
+            return replace(said, reason=obstacle, rule=_OF_AVERAGES)
         cycles = self.cost.cycles_alone(accelerator, form) if estimates else None
         return replace(said, accepted=True, cycles=cycles, rewrite=instead)
+
+    def _obstacle(self, accelerator: Accelerator, layer: Layer) -> str:
+        """Return why the options leave an average to the CPU; empty for none, and other layers."""
+        options = self.cost.options
+        if not isinstance(layer, Pool) or accelerator.scheme.keeps:
+            return ""
+        if options.schedule == "published":
+            return "the schedule is the published one"
+        fitting = fits_budget(self.cost.soc, accelerator, layer, options.l1_budget)
+        return fitting.reason if isinstance(fitting, Refused) else ""
 
     @staticmethod
     def _of(accelerator: Accelerator, layer: Layer) -> Candidate:

@@ -124,7 +124,7 @@ class _Planner:
         rewrites: bool,
     ) -> None:
         estimates = callable(chosen) or "latency" in (chosen, target.policy)
-        self._layers = _layers(graph.in_order)
+        self._layers = _layers(graph.in_order, target)
         candidates = {
             name: asked.candidates(layer, estimates) for name, layer in self._layers.items()
         }
@@ -239,10 +239,20 @@ def _named(policy: str, final: bool) -> Decide:
 # ------------------------------------------------------------------------------ layers
 
 
-def _layers(nodes: Sequence[Node]) -> dict[str, Layer]:
+def _layers(nodes: Sequence[Node], target: Target) -> dict[str, Layer]:
     """Return the layers as they will be after retargeting, which merges paddings into them."""
     pads = {node.name: (node.inputs[0], node.op) for node in nodes if isinstance(node.op, Pad)}
-    return {node.name: _behind_pad(node.layer, pads) for node in nodes if node.layer is not None}
+    layers = {node.name: _offered(node, target) for node in nodes}
+    return {name: _behind_pad(each, pads) for name, each in layers.items() if each is not None}
+
+
+def _offered(node: Node, target: Target) -> Layer | None:
+    """Return the layer of an operator, also if it is not retargeted and a core takes it so."""
+    if node.layer is not None:
+        return node.layer
+    kept = node.op.kept_layer(node.name, node.read, node.result)
+    schemes = [entry.scheme for entry in target.accelerators if not entry.scheme.keeps]
+    return kept if kept and any(scheme.takes_kept(kept) for scheme in schemes) else None
 
 
 def _behind_pad(layer: Layer, pads: Mapping[str, tuple[str, Pad]]) -> Layer:

@@ -271,11 +271,13 @@ def as_seen(node: Node, soc: Soc, accelerator: Accelerator | None) -> Node:
 
     A sum of matrices is offered as a sum of vectors, except to accelerators that store matrices row
     by row, whose cores share the rows.  Operators that are not retargeted are offered only to
-    accelerators that compute in the source's numbers.
+    accelerators that compute in the source's numbers, and averages to cores that know them.
     """
     layer = node.layer
-    if layer is None and accelerator is not None and accelerator.scheme.keeps:
-        return replace(node, layer=node.op.kept_layer(node.name, node.read, node.result))
+    if layer is None and accelerator is not None:
+        kept = node.op.kept_layer(node.name, node.read, node.result)
+        if kept is not None and accelerator.scheme.takes_kept(kept):
+            return replace(node, layer=kept)
     if accelerator is None or not isinstance(layer, AddLayer):
         return node
     if len(node.output_shape) == 4 or len(layer.output.shape) == 1:

@@ -115,6 +115,17 @@ typedef struct {
     uint32_t elements;
 } cluster_map_t;
 
+/* out[y][x][c] = the mean of channel c of each window of fy rows of fx pixels, rounded half away from
+ * zero; `in` has rows of ix pixels, and nothing is outside.  reciprocal: 2^32 / (fy * fx), rounded up,
+ * for windows of 2 to 4096 pixels.  Only for cores with SIMD. */
+typedef struct {
+    const int8_t *in;
+    int8_t *out;
+    uint32_t channels, ix, oy, ox, fy, fx;
+    uint32_t stride_y, stride_x;
+    uint32_t reciprocal;
+} cluster_average_t;
+
 /* Functions of rows of n bytes without gaps; byoc_dory/layers/rowwise.py has the formulas. */
 
 /* TableSoftmax: out (uint8) = e * (levels - 1) / sum(e), e = exponentials[max - in]. */
@@ -178,6 +189,7 @@ void cluster_matmul(const void *args, uint32_t core, uint32_t cores);
 void cluster_attention(const void *args, uint32_t core, uint32_t cores);
 void cluster_add(const void *args, uint32_t core, uint32_t cores);
 void cluster_combine(const void *args, uint32_t core, uint32_t cores);
+void cluster_average(const void *args, uint32_t core, uint32_t cores);
 void cluster_map(const void *args, uint32_t core, uint32_t cores);
 void cluster_table_softmax(const void *args, uint32_t core, uint32_t cores);
 void cluster_ita_softmax(const void *args, uint32_t core, uint32_t cores);

@@ -22,6 +22,7 @@ from htvm.tools.project import open as open_project
 from patterns.ops.add import Add
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.moves.pad import Pad
+from patterns.ops.tflite.averages import AveragePool
 from tests.e2e.networks import random_network
 from tests.models_onnx import FILES, golden, onnx_path
 from tests.reference.interpreter import interpret
@@ -111,6 +112,50 @@ def test_sums_are_computed_beside_the_engine() -> None:
     cycles = {row.name: row.cycles for row in run.layers}
     assert cycles["add_0"] < 50
     assert cycles["conv2d_1"] > 2000
+
+
+def network_with_average(
+    kernel: tuple[int, int], strides: tuple[int, int], channels: int
+) -> htvm.Module:
+    """A convolution, averages of windows of its result, and a product with these."""
+    rng = np.random.default_rng(5)
+    bb = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((1, 12, 9, 8), "int8"))
+    weights = (rng.integers(-30, 30, (channels, c, 1, 1)).astype(np.int8) for c in (8, channels))
+    first, second = (conv2d_of(each, np.zeros(channels, np.int32), Window(), Shift(6))
+                     for each in weights)  # fmt: skip
+    with bb.function("main", [x]):
+        with bb.dataflow():
+            maps = first.write(bb, [x], "conv2d_0")
+            means = AveragePool(kernel, strides).write(bb, [maps], "average_pool_0")
+            result = bb.emit_output(second.write(bb, [means], "conv2d_1"))
+        bb.emit_func_output(result)
+    return bb.get()
+
+
+@pytest.mark.parametrize("channels", [16, 6])
+@pytest.mark.parametrize(
+    ("kernel", "strides"), [((12, 9), (1, 1)), ((3, 2), (2, 1)), ((1, 4), (3, 4))]
+)
+def test_averages_are_computed_by_the_cores(
+    kernel: tuple[int, int], strides: tuple[int, int], channels: int
+) -> None:
+    """Also in tiles, and nowhere else than a policy says; nothing leaves L1 around them."""
+    model = htvm.load(network_with_average(kernel, strides, channels))
+    inputs = seeded_inputs(model.inputs)
+    (wanted,) = interpret(model.module, inputs).outputs
+    for options, place in (
+        ({"platform": "rv32"}, "cluster"),
+        (
+            {"tiling": TilingOptions(l1_budget=1500)},
+            "cpu" if kernel[0] > 3 and channels > 6 else "cluster",
+        ),
+        ({"policy": {"average_pool_0": "cpu"}}, "cpu"),
+        ({"tiling": TilingOptions(schedule="published")}, "cpu"),
+    ):
+        module = htvm.build(model, target="siracusa", **options)
+        assert module.placement["average_pool_0"] == place, options
+        np.testing.assert_array_equal(module.run(inputs).outputs[0], wanted)
 
 
 @pytest.mark.parametrize("target", ["siracusa", "siracusa.cluster"])

@@ -33,7 +33,8 @@ BASE = 0x8020_0000
 _FILL = 0xA5
 _GUARD = 64
 _IMAGES = 1 << 20  # bytes of a program
-KERNELS = ("gemm", "conv2d", "depthwise", "matmul", "add", "map", "transpose", "attention")
+KERNELS = ("gemm", "conv2d", "depthwise", "matmul", "add", "map", "transpose", "attention",
+           "average")  # fmt: skip
 ROW_KERNELS = ("layer_norm", "rms_norm", "table_softmax")
 FLAGS = ("-mcpu=generic_rv32+m+c+zicsr+xcvmem+xcvalu+xcvmac+xcvsimd+xcvbi",)
 
@@ -518,6 +519,26 @@ def lookup(rng: Rng, elements: int) -> Case:
     at, entries = case.put(x), case.put(table)
     case.store(table[x][None], 0)
     case.words = [at, case.out, entries, elements]
+    return case
+
+
+def average(
+    rng: Rng, channels: int, size: tuple[int, int], window: tuple[int, int], stride: int = 1
+) -> Case:
+    """Means of windows of a map, rounded half away from zero."""
+    (iy, ix), (fy, fx) = size, window
+    oy, ox = (iy - fy) // stride + 1, (ix - fx) // stride + 1
+    shape = f"{fy} x {fx} / {stride}, {channels}, {oy} x {ox}"
+    case = Case("average", shape, oy * ox * fy * fx * channels)
+    x = PLAIN.data(rng, iy, ix, channels)
+    at = case.put(x)
+    views = np.lib.stride_tricks.sliding_window_view(x.astype(np.int64), window, (0, 1))
+    total = views[::stride, ::stride].sum((-2, -1))
+    means = np.sign(total) * ((2 * np.abs(total) + fy * fx) // (2 * fy * fx))
+    case.store(means.astype(np.int8).view(np.uint8).reshape(1, -1), 0)
+    reciprocal = -(-(2**32) // (fy * fx))
+    sizes = (channels, ix, oy, ox, fy, fx, stride, stride)
+    case.words = [at, case.out, *sizes, reciprocal]
     return case
 
 

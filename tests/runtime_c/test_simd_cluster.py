@@ -65,6 +65,8 @@ def random_cases(rng: np.random.Generator, count: int) -> list[Case]:
                 mixed=not number % 3,
             ),
             s.attention(rng, size(1, 9), 1, size(17, 90), 1, apart=True),
+            s.average(rng, c, (size(4, 12), size(4, 12)), (size(1, 4), size(2, 4)), stride),
+            s.average(rng, k, (rows, image[1] + 1), (rows, image[1] + 1)),
         ]
     return cases
 

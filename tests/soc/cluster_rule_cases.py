@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from byoc_dory.layers import MulShift, Shift
+from byoc_dory.layers import Layer, MulShift, Shift
 from byoc_dory.layers.rowwise import ItaGelu
 from tests.soc.rule_layers import (
     HALF_UP,
@@ -26,6 +26,7 @@ from tests.soc.rule_layers import (
     grouped,
     heads,
     matmul,
+    pool,
     total,
     with_weights,
 )
@@ -33,7 +34,11 @@ from tests.soc.rule_layers import (
 CLUSTER = {
     "CLUSTER-1": Cases(
         (conv, gemm, matmul, total, combination),
-        ((heads, "operator is mha"), (cached_attention, "no kernel for attention as a whole")),
+        (
+            (heads, "operator is mha"),
+            (cached_attention, "no kernel for attention as a whole"),
+            (lambda: pool("average"), "operator is average_pool"),
+        ),
     ),
     "CLUSTER-2": Cases(
         (matmul, lambda: conv(dtype="uint8", result="uint8")),
@@ -82,12 +87,33 @@ CLUSTER = {
         (lambda: gemm(ONE, rows=1, inputs=20_000, outputs=4),),
         ((lambda: gemm(ONE, rows=1, inputs=200_000, outputs=4), "the smallest tile"),),
     ),
+    "CLUSTER-11": Cases(
+        (
+            lambda: pool("average", kernel=(1, 2), stride=(3, 1)),
+            lambda: pool("average", shape=(3, 64, 64), kernel=(64, 64)),
+        ),
+        (
+            (lambda: pool("average", kernel=(1, 1)), "a window has 1 pixels"),
+            (lambda: pool("average", shape=(2, 64, 65), kernel=(64, 65)), "has 4160 pixels"),
+            (lambda: pool("average", pad=(0, 0, 1, 0)), "the padding is (0, 0, 1, 0)"),
+            (lambda: unsigned(pool("average")), "'x' is uint8"),
+        ),
+        {"kernels": "simd"},
+    ),
 }
+
+
+def unsigned(layer: Layer) -> Layer:
+    """The same layer of uint8."""
+    inputs = tuple(replace(tensor, dtype="uint8") for tensor in layer.inputs)
+    return replace(layer, inputs=inputs, output=replace(layer.output, dtype="uint8"))
+
 
 SIRACUSA_CLUSTER = {
     **CLUSTER,
     "CLUSTER-1": Cases(
-        (conv, gemm, matmul, total, combination, cached_attention), ((heads, "operator is mha"),)
+        (conv, gemm, matmul, total, combination, cached_attention, lambda: pool("average")),
+        ((heads, "operator is mha"), (pool, "operator is max_pool")),
     ),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from byoc_dory.layers import (
     Layer,
     MulShift,
     OnnxRequant,
-    Pool,
     Product,
     Repetition,
     Rows,
@@ -27,9 +25,18 @@ from byoc_dory.layers import (
     TorchRequant,
     add_layer,
 )
-from byoc_dory.layers.layer import out_size
 from byoc_dory.layers.rowwise import FixedPointSoftmax, TableMap, TableSoftmax
-from tests.soc.rule_layers import TABLE, TFLITE, Cases, conv, gemm, grouped, total, with_weights
+from tests.soc.rule_layers import (
+    TABLE,
+    TFLITE,
+    Cases,
+    conv,
+    gemm,
+    grouped,
+    pool,
+    total,
+    with_weights,
+)
 
 # A sum of two tensors of one scale, and sums whose operands' scales differ.
 _SUM = TfliteRequant((1 << 30, 1 << 30, 1 << 30), (0, 0, -19), 0, (0, 0))
@@ -39,25 +46,6 @@ _STEEP = TorchRequant((1 << 30,), (26,), (1 << 29,))
 _SHORT = MulShift((20000,), (31,), (1 << 30,))
 WIDE = (-(1 << 15), (1 << 15) - 1)
 _SOFTMAX = FixedPointSoftmax(1717986918, 23)
-
-
-def pool(
-    function: Literal["average", "max"] = "max",
-    shape: tuple[int, int, int] = (4, 9, 9),
-    kernel: tuple[int, int] = (3, 3),
-    stride: tuple[int, int] = (1, 1),
-    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
-) -> Layer:
-    """A pool of a map."""
-    channels, y, x = shape
-    sizes = (
-        out_size(y, pad[0] + pad[2], kernel[0], stride[0]),
-        out_size(x, pad[1] + pad[3], kernel[1], stride[1]),
-    )
-    return Pool(
-        name="layer", inputs=(Tensor("x", shape),), output=Tensor("y", (channels, *sizes)),
-        function=function, kernel=kernel, stride=stride, pad=pad,
-    )  # fmt: skip
 
 
 def rows(function: TableMap | FixedPointSoftmax | TableSoftmax, columns: int = 12) -> Layer:

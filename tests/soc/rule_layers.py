@@ -14,6 +14,7 @@ from byoc_dory.layers import (
     Layer,
     MulShift,
     MultiHeadAttention,
+    Pool,
     Requant,
     Scores,
     Shift,
@@ -32,6 +33,7 @@ from byoc_dory.layers import (
     matmul_layer,
     matrix,
 )
+from byoc_dory.layers.layer import out_size
 from byoc_dory.layers.rowwise import ItaSoftmax, TableMap, TableSoftmax
 from tests.byoc_dory.snitch_cases import attention_layer
 
@@ -179,6 +181,25 @@ def combination(
     requant = MulShift((mul,), (shift,))
     return combination_layer("layer", matrix("a", 4, 4), matrix("b", 4, 4), function,
                              requant=requant)  # fmt: skip
+
+
+def pool(
+    function: Literal["average", "max"] = "max",
+    shape: tuple[int, int, int] = (4, 9, 9),
+    kernel: tuple[int, int] = (3, 3),
+    stride: tuple[int, int] = (1, 1),
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+) -> Layer:
+    """A pool of a map."""
+    channels, y, x = shape
+    sizes = (
+        out_size(y, pad[0] + pad[2], kernel[0], stride[0]),
+        out_size(x, pad[1] + pad[3], kernel[1], stride[1]),
+    )
+    return Pool(
+        name="layer", inputs=(Tensor("x", shape),), output=Tensor("y", (channels, *sizes)),
+        function=function, kernel=kernel, stride=stride, pad=pad,
+    )  # fmt: skip
 
 
 def cached_attention(size: int = 8, mul: int = 1) -> Layer:

@@ -29,8 +29,8 @@ class ClusterCores(Accelerator):
         tile_cycles: additional host cycles per tile.
         most_operands: largest number of operands of an add.
         gemm, matmul, matmul_rows, conv2d, depthwise, add, map, transpose, ita_softmax,
-        table_softmax, layer_norm, rms_norm, affine_norm, combine, attention: cycles per unit of
-            work of a kernel; ``matmul_rows`` if the second operand is transposed.
+        table_softmax, layer_norm, rms_norm, affine_norm, combine, attention, average: cycles per
+            unit of work of a kernel; ``matmul_rows`` if the second operand is transposed.
         kernels: the set of kernels: ``"plain"`` C (``runtime_c/cluster/plain``), or for cores with
             ``"simd"`` instructions (``runtime_c/cluster/simd``). Each has its own units of work,
             and its own layout of constants.
@@ -71,6 +71,7 @@ class ClusterCores(Accelerator):
     apart: bool = False
     columns: bool = False
     attention: Cycles = ()
+    average: Cycles = ()
     preloads: bool = False
 
     @property
@@ -81,7 +82,7 @@ class ClusterCores(Accelerator):
     @property
     def scheme(self) -> MulShiftScheme:
         """Multiplication, addition and shift, per tensor or per channel."""
-        return MulShiftScheme(per_channel=True, unsigned=True)
+        return MulShiftScheme(per_channel=True, unsigned=True, averages=self.simd)
 
     def can_clip_to(self, bounds: tuple[int, int]) -> bool:
         """See `Accelerator.can_clip_to`: a kernel takes any bounds."""

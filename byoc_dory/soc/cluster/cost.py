@@ -21,6 +21,7 @@ from byoc_dory.layers import (
     Layer,
     Matmul,
     MulShift,
+    Pool,
     Rows,
     Weighted,
 )
@@ -120,6 +121,10 @@ def _kernel_cycles(core: ClusterCores, layer: Layer, call: Call, requant_cycles:
         return ceil(slowest([{"call": 1, "element": share, "table": share * tables}], core.combine))
     if isinstance(layer, Add):
         return sum_cycles(core, call)
+    if isinstance(layer, Pool):
+        windows, size = call.number("oy") * layer.ox, (layer.fy, layer.fx)
+        works = simd_work.averages(windows, layer.C, size, layer.ix, core.cores)
+        return ceil(slowest(works, core.average))
     element_work = simd_work.elementwise if core.simd else elementwise
     assert isinstance(layer, Rows)
     cycles = _row_function(core, layer)

@@ -15,6 +15,7 @@ from byoc_dory.layers import (
     Gemm,
     Layer,
     Matmul,
+    Pool,
     Rows,
     Weighted,
 )
@@ -29,6 +30,7 @@ from byoc_dory.soc.cluster.tiles import (
     block_bytes,
     operands_of,
     result_of_rows,
+    rows_of,
     scratch_bytes,
     units_of,
 )
@@ -94,14 +96,13 @@ def cluster_program(
     tile = plan.solution.tile
     units, _, out_unit = units_of(layer)
     weighted = isinstance(layer, Weighted)
-    height, width = units, 1
-    if isinstance(layer, Convolution):
-        height, width = layer.iy, layer.ix
-    y = halo_axis("y", "rows", units, tile.y, height, layer.fy, layer.stride[0], layer.pad[0])
+    y = halo_axis(
+        "y", "rows", units, tile.y, rows_of(layer), layer.fy, layer.stride[0], layer.pad[0]
+    )
     k = plain_axis("k", "columns", layer.K if weighted else out_unit, tile.k)
     if isinstance(layer, Convolution):
         horizontal = (layer.fx, layer.stride[1], layer.pad[1])
-        x = halo_axis("x", "columns of the map", layer.ox, tile.x, width, *horizontal)
+        x = halo_axis("x", "columns of the map", layer.ox, tile.x, layer.ix, *horizontal)
         axes, operands, out = map_tiles(layer, plan, y, x, k)
         kernel = "cluster_depthwise" if layer.depthwise else "cluster_conv2d"
         struct, fields = "cluster_conv", _conv(core, layer, (y, x, k), operands[0], out)
@@ -178,6 +179,8 @@ def _kernel(
             return "cluster_add", "cluster_add", _add(core, layer, y, operands)
         case Combination():
             return "cluster_combine", "cluster_combine", _combine(layer, y, operands)
+        case Pool():
+            return "cluster_average", "cluster_average", _average(layer, y)
         case Rows():
             kernel, struct = _ROW_KERNELS.get(type(layer.function), _MAP)
             return kernel, struct, _rows(layer, y)
@@ -355,6 +358,22 @@ def _combine(layer: Combination, y: TileAxis, operands: tuple[Operand, ...]) -> 
         "elements": y.out_size * units_of(layer)[1],
         "flags": "CLUSTER_MULTIPLY" if layer.function == "multiply" else "0",
         **_requant(None, layer, 0),
+    }
+
+
+def _average(layer: Pool, y: TileAxis) -> dict[str, Entry]:
+    return {
+        "in": Place("in"),
+        "out": _OUT,
+        "channels": layer.C,
+        "ix": layer.ix,
+        "oy": y.out_size,
+        "ox": layer.ox,
+        "fy": layer.fy,
+        "fx": layer.fx,
+        "stride_y": layer.stride[0],
+        "stride_x": layer.stride[1],
+        "reciprocal": -(-(1 << 32) // (layer.fy * layer.fx)),
     }
 
 

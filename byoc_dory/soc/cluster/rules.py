@@ -14,6 +14,7 @@ from byoc_dory.layers import (
     Gemm,
     Layer,
     Matmul,
+    Pool,
     Rows,
     Weighted,
 )
@@ -56,9 +57,11 @@ def padding_is_below_kernel(soc: Soc, core: Accelerator, layer: Layer) -> Verdic
 
 
 def operator_is_known(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
-    """The operator is a convolution, a product, a function of rows, a sum, or (SIMD) attention."""
+    """The operator is a convolution, product, function of rows, sum, or (SIMD) attention, mean."""
     if isinstance(layer, CachedAttention) and not core.simd:
         return Refused("the cores have no kernel for attention as a whole")
+    if core.simd and isinstance(layer, Pool) and layer.function == "average":
+        return ACCEPTED
     if isinstance(
         layer, CachedAttention | Combination | Convolution | Dense | Gemm | Matmul | Rows | Add
     ):
@@ -106,6 +109,22 @@ def operands_are_few_and_alike(soc: Soc, core: ClusterCores, layer: Layer) -> Ve
     return ACCEPTED
 
 
+_MOST_AVERAGED = 4096  # pixels: of more, a product would not be exactly the quotient of each sum
+
+
+def averages_are_plain(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
+    """An average is of int8, in windows of 2 to 4096 pixels inside the map."""
+    if not isinstance(layer, Pool):
+        return ACCEPTED
+    if any(layer.pad):
+        return Refused(f"the padding is {layer.pad}")
+    if layer.inputs[0].dtype != "int8":
+        return Refused(f"tensor '{layer.inputs[0].name}' is {layer.inputs[0].dtype}")
+    if not 2 <= layer.fy * layer.fx <= _MOST_AVERAGED:
+        return Refused(f"a window has {layer.fy * layer.fx} pixels")
+    return ACCEPTED
+
+
 RULES: Rules = (
     ("CLUSTER-1", operator_is_known),
     ("CLUSTER-2", data_is_8_bits),
@@ -117,4 +136,5 @@ RULES: Rules = (
     ("CLUSTER-8", attention_fits_32_bits),
     ("CLUSTER-9", combination_fits_32_bits),
     ("CLUSTER-10", smallest_tile_fits),
+    ("CLUSTER-11", averages_are_plain),
 )

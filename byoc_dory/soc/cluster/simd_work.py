@@ -376,6 +376,26 @@ def elementwise(
     return (work,)
 
 
+def averages(
+    windows: int, channels: int, size: tuple[int, int], columns: int, cores: int
+) -> tuple[Work, ...]:
+    """Return the work of the averages of windows.
+
+    Args:
+        windows: their number.
+        channels: of each.
+        size: rows and columns of a window.
+        columns: of the map.
+        cores: number of cores.
+    """
+    share = -(-windows * fours_of(channels) // cores)
+    runs, pixels = (1, size[0] * size[1]) if size[1] == columns else size
+    runs *= share
+    parts = {"four": runs * (pixels // 4), "one": runs * (pixels % 4)}
+    across = runs * pixels * _across(channels) // 4
+    return ({"call": 1, "quad": share, "run": runs, **parts, "across": across},)
+
+
 def transposition(rows: int, columns: int, cores: int) -> tuple[Work, ...]:
     """Return the work of transposing a matrix of bytes."""
     works = []

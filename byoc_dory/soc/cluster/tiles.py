@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from byoc_dory.layers import CachedAttention, Convolution, Gemm, Layer, Matmul, Weighted
+from byoc_dory.layers import CachedAttention, Convolution, Gemm, Layer, Matmul, Pool, Weighted
 from byoc_dory.memory.arena import ALIGNMENT
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import Soc, round_up
@@ -37,6 +37,11 @@ def units_of(layer: Layer) -> tuple[int, int, int]:
     if isinstance(layer, CachedAttention):
         return layer.heads, layer.cached * layer.C, layer.queries * layer.C
     return layer.oy, layer.ix * layer.C, layer.ox * layer.K
+
+
+def rows_of(layer: Layer) -> int:
+    """Return the rows of an operand that units are ranges of, or made of: a map's, or units."""
+    return layer.iy if isinstance(layer, Convolution | Pool) else units_of(layer)[0]
 
 
 def whole_operands(core: ClusterCores, layer: Layer) -> tuple[int, ...]:
@@ -111,7 +116,7 @@ def _rows_problem(core: ClusterCores, layer: Layer, name: str, l1_limit: int, sl
         c=Axis(in_unit, tiled=False),
         y=Axis(units),
         x=Axis(1, tiled=False),
-        window=InputWindow(units, 1),
+        window=InputWindow(rows_of(layer), 1, layer.fy, 1, (layer.stride[0], 1)),
         l1_limit=l1_limit,
         copies=len(layer.inputs) - len(whole),
         weights=TileWeights(fixed=block_bytes(core, layer, 0), in_l1=True),
@@ -228,7 +233,7 @@ def operands_of(
     core: ClusterCores, layer: Layer, plan: LayerPlan, y: TileAxis, k: TileAxis
 ) -> tuple[Operand, ...]:
     """Return the operands of a layer that is not a convolution, except its constants."""
-    units, in_unit, _ = units_of(layer)
+    _, in_unit, _ = units_of(layer)
     most_rows = max(span.in_size for span in y.spans)
     operands = []
     for number, name in enumerate(_names(layer)):
@@ -241,7 +246,7 @@ def operands_of(
         if isinstance(layer, Matmul) and number == 1 and not whole:
             size = layer.C * layer.K
         rows = RowsOf(
-            rows=1 if whole else units,
+            rows=1 if whole else rows_of(layer),
             row_bytes=size,
             pitch=size,
             buffer=size if whole else most_rows * size,

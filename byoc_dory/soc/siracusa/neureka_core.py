@@ -172,7 +172,7 @@ class Neureka(Accelerator):
     @property
     def scheme(self) -> MulShiftScheme:
         """Multiplication, addition and shift, per channel: as on the cores of its cluster."""
-        return MulShiftScheme(per_channel=True, unsigned=True)
+        return MulShiftScheme(per_channel=True, unsigned=True, averages=True)
 
     @property
     def peak_macs(self) -> float:

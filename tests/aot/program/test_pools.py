@@ -74,7 +74,7 @@ def test_an_average_reads_the_layout_of_the_core(size: int) -> None:
         (network(kernel=3), "diana.digital", {}),
         (network(twice=True), "diana.digital", {}),
         (network(), "diana.digital", {"schedule": "published"}),
-        (network(), "siracusa", {}),
+        (network(), "snitch_ita", {}),
     ],
     ids=["windows", "read twice", "published", "rows of channels"],
 )
