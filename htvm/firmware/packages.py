@@ -36,6 +36,9 @@ MLF = "mlf"
 
 _VERSION = "1.0.0"
 
+_OF_TWO_CORES = ("cmake", "esp-idf")
+"""Kinds that can start a second core: by the Pico's SDK, and by ESP-IDF's FreeRTOS."""
+
 _ESP_IDF_CHIPS = "ESP32"
 """How the names of ESP-IDF's chips begin."""
 
@@ -60,11 +63,12 @@ def refuse_kind(kind: str, soc: Soc) -> None:
     if soc.driver != NO_DEVICES:
         _refuse_devices(kind, soc)
     board, where = board_of(soc), f"package '{kind}'"
-    if soc.cluster is not None and kind != "cmake":
+    if soc.cluster is not None and kind not in _OF_TWO_CORES:
         raise TargetError(
-            f"only a CMake library starts the second core, which {soc.title} has",
+            "only a CMake library or an ESP-IDF component starts the second core, which "
+            f"{soc.title} has",
             where=where,
-            hint="choose cmake, or build for a target with one core",
+            hint=f"choose {' or '.join(_OF_TWO_CORES)}, or build for a target with one core",
         )
     if kind == "cmsis" and soc.host.arm is None:
         raise TargetError(

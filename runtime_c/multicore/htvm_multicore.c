@@ -3,8 +3,9 @@
  *
  * In simulators the second hart sleeps between kernels.  With the Pico's SDK it waits at the FIFO
  * between both cores, which then belongs to the network; LIB_PICO_MULTICORE is defined wherever
- * pico_multicore is linked.  Elsewhere one core computes all shares, one after another, with the same
- * results: a board with another way to its second core replaces this file. */
+ * pico_multicore is linked.  With ESP-IDF, whose FreeRTOS schedules both cores, a task on the core that
+ * does not run the network waits at a semaphore.  Elsewhere one core computes all shares, one after
+ * another, with the same results: a board with another way to its second core replaces this file. */
 #include "htvm_parallel.h"
 
 #include <stdatomic.h>
@@ -13,7 +14,14 @@
 
 #define CORES 2u
 
-#if defined(HTVM_HAL_HARTS) || defined(LIB_PICO_MULTICORE)
+#ifdef ESP_PLATFORM
+#include "freertos/FreeRTOS.h"
+#if portNUM_PROCESSORS > 1
+#define HTVM_OTHER_TASK
+#endif
+#endif
+
+#if defined(HTVM_HAL_HARTS) || defined(LIB_PICO_MULTICORE) || defined(HTVM_OTHER_TASK)
 /* What the second core runs; it is not written again before that core has answered. */
 static struct {
     htvm_parallel_kernel_t kernel;
@@ -95,6 +103,63 @@ void htvm_parallel_run(htvm_parallel_kernel_t kernel, const void *args)
     notify();
     kernel(args, 0, CORES);
     await();
+}
+
+#elif defined(HTVM_OTHER_TASK)
+
+#include "freertos/semphr.h"
+#include "freertos/task.h"
+
+/* In bytes: what FreeRTOS needs, and for kernels as much as the Pico's SDK gives the second core. */
+#define STACK_BYTES (configMINIMAL_STACK_SIZE + 2048u)
+
+/* There is a job, and it is done. */
+static SemaphoreHandle_t begun, ended;
+
+static void notify(SemaphoreHandle_t semaphore)
+{
+    atomic_thread_fence(memory_order_release);
+    (void)xSemaphoreGive(semaphore);
+}
+
+static void await(SemaphoreHandle_t semaphore)
+{
+    (void)xSemaphoreTake(semaphore, portMAX_DELAY);
+    atomic_thread_fence(memory_order_acquire);
+}
+
+static void serve(void *nothing)
+{
+    (void)nothing;
+    for (;;) {
+        await(begun);
+        job.kernel(job.args, 1, CORES);
+        notify(ended);
+    }
+}
+
+/* Creates the task on the other core, as urgent as this one, without allocating anything. */
+static void create(void)
+{
+    static StaticSemaphore_t semaphores[2];
+    static StackType_t stack[STACK_BYTES / sizeof(StackType_t)];
+    static StaticTask_t task;
+    begun = xSemaphoreCreateBinaryStatic(&semaphores[0]);
+    ended = xSemaphoreCreateBinaryStatic(&semaphores[1]);
+    (void)xTaskCreateStaticPinnedToCore(serve, "htvm", STACK_BYTES, NULL, uxTaskPriorityGet(NULL),
+                                        stack, &task, 1 - xPortGetCoreID());
+}
+
+void htvm_parallel_run(htvm_parallel_kernel_t kernel, const void *args)
+{
+    if (begun == NULL) {
+        create();
+    }
+    job.kernel = kernel;
+    job.args = args;
+    notify(begun);
+    kernel(args, 0, CORES);
+    await(ended);
 }
 
 #else
