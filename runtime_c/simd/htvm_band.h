@@ -41,11 +41,12 @@ typedef struct {
  * 12: what rounds (HTVM_OWN_UP), 16: multiplier, 20: bias, 24: where the pairs' address r0 stops,
  * 28: where it ends, of an odd number of rows or in a single column, 100: a channel's first pairs. */
 
-/* Four channels of two neighbours, r2 bytes apart, become four pairs; r3 is the bytes of a row. */
-#define HTVM_PAIRS                                                                                 \
-    "ldr r6, [r0]\n ldr r7, [r0, r2]\n add r0, r0, r3\n pkhbt r8, r6, r7, lsl #16\n"               \
+/* Four channels of two neighbours, r2 bytes apart, become four pairs; then r0 moves on by `step`. */
+#define HTVM_PAIRS_THEN(step)                                                                      \
+    "ldr r6, [r0]\n ldr r7, [r0, r2]\n add r0, r0, " step "\n pkhbt r8, r6, r7, lsl #16\n"         \
     "pkhtb r10, r7, r6, asr #16\n sxtb16 r9, r8, ror #8\n sxtb16 r8, r8\n"                         \
     "sxtb16 r11, r10, ror #8\n sxtb16 r10, r10\n stm r1!, {r8, r9, r10, r11}\n"
+#define HTVM_PAIRS HTVM_PAIRS_THEN("r3") /* the bytes of a row */
 
 /* Adds three products of a row of pairs, r2 and r3, to the sums of two neighbours: those begin with
  * other registers.  The filter's row is in two registers: weights 0 and 1, and 1 and 2. */
@@ -114,13 +115,15 @@ typedef struct {
     "strb r6, [r2]\n strb r7, [r2, r3]\n add r2, r2, r3, lsl #1\n"                                 \
     "ldr r3, [sp, #24]\n str r2, [sp]\n"
 
-/* Takes over what it is given, and makes the pairs of four channels: two columns after the other; the
- * last one may be alone. */
-#define HTVM_BAND_PAIRS                                                                            \
+/* Takes over what it is given. */
+#define HTVM_BAND_GIVEN                                                                            \
     "push {r7, r9}\n sub sp, sp, #104\n add r12, sp, #32\n"                                        \
     "ldm r0!, {r1, r2, r3, r4, r5, r6, r8, r10}\n stm r12!, {r1, r2, r3, r4, r5, r6, r8, r10}\n"   \
     "ldm r0!, {r1, r2, r3, r4, r5, r6, r8, r10}\n stm r12!, {r1, r2, r3, r4, r5, r6, r8, r10}\n"   \
-    "ldrd r1, r2, [r0]\n str r1, [sp, #12]\n str r2, [sp, #96]\n"                                  \
+    "ldrd r1, r2, [r0]\n str r1, [sp, #12]\n str r2, [sp, #96]\n"
+
+/* Makes the pairs of four channels: two columns after the other; the last one may be alone. */
+#define HTVM_BAND_PAIRS                                                                            \
     "1:\n ldr r0, [sp, #76]\n ldr r1, [sp, #48]\n ldr r2, [sp, #44]\n ldr r5, [sp, #40]\n"         \
     "ldrd r3, r4, [sp, #80]\n str r1, [sp, #100]\n"                                                \
     "2:\n cmp r4, #1\n it eq\n moveq r2, #0\n mov lr, r0\n lsrs r12, r5, #5\n bcc 3f\n" HTVM_PAIRS \
@@ -144,7 +147,7 @@ typedef struct {
 
 /* The whole. */
 #define HTVM_BAND_TEXT(way)                                                                        \
-    HTVM_BAND_PAIRS HTVM_BAND_CHANNEL(way)                                                         \
+    HTVM_BAND_GIVEN HTVM_BAND_PAIRS HTVM_BAND_CHANNEL(way)                                         \
     "ldr r3, [sp, #96]\n add r3, r3, #1\n str r3, [sp, #96]\n"                                     \
     "ldrd r5, r4, [sp, #40]\n str r4, [sp, #4]\n"                                                  \
     "add r1, r0, r5\n ldrd r2, r3, [sp, #88]\n add r2, r2, r0\n"                                   \

@@ -11,6 +11,16 @@
 #include "htvm_band.h"
 
 #if HTVM_DSP_LOOPS
+/* Makes the pairs of four channels: two columns after the other, of three or four rows.  r12 becomes
+ * the way from the last row, `back` behind the first, to the next columns; `rows` are the others. */
+#define HTVM_LINES_PAIRS(back, rows)                                                               \
+    "1:\n ldr r0, [sp, #76]\n ldr r1, [sp, #48]\n ldr r2, [sp, #44]\n ldrd r3, r4, [sp, #80]\n"    \
+    "str r1, [sp, #100]\n " back "rsb r12, r12, r2, lsl #1\n"                                      \
+    "2:\n" rows HTVM_PAIRS_THEN("r12") "subs r4, r4, #2\n bne 2b\n"
+#define HTVM_PAIRS_OF_ONE_LINE HTVM_LINES_PAIRS("lsl r12, r3, #1\n ", HTVM_PAIRS HTVM_PAIRS)
+#define HTVM_PAIRS_OF_TWO_LINES                                                                    \
+    HTVM_LINES_PAIRS("add r12, r3, r3, lsl #1\n ", HTVM_PAIRS HTVM_PAIRS HTVM_PAIRS)
+
 /* Two by two outputs from the pairs at r0 and r1, of two rows. */
 #define HTVM_TWO_LINES(way)                                                                        \
     "ldr r7, [sp, #20]\n ldr r2, [r0], #64\n ldr r3, [r1], #64\n"                                  \
@@ -40,12 +50,12 @@
     "strb r6, [r2]\n strb r7, [r2, r3]\n add r2, r2, r3, lsl #1\n ldr r3, [sp, #24]\n"             \
     "str r2, [sp]\n"
 
-/* The whole; `outputs` is a macro. */
+/* The whole, of ONE_LINE or TWO_LINES. */
 #define HTVM_LINES_TEXT(outputs, way)                                                              \
-    HTVM_BAND_PAIRS HTVM_BAND_CHANNEL(way)                                                         \
+    HTVM_BAND_GIVEN HTVM_PAIRS_OF_##outputs HTVM_BAND_CHANNEL(way)                                 \
     "ldrd r5, r4, [sp, #40]\n str r4, [sp, #4]\n add r1, r0, r5\n"                                 \
     "ldr r3, [sp, #88]\n add r3, r3, r0\n str r3, [sp, #24]\n"                                     \
-    "5:\n" outputs(way) "cmp r0, r3\n bne 5b\n" HTVM_BAND_NEXT
+    "5:\n" HTVM_##outputs(way) "cmp r0, r3\n bne 5b\n" HTVM_BAND_NEXT
 
 #define HTVM_LINES_OF(outputs)                                                                     \
     if (zero == -128 && small != 0) {                                                              \
@@ -81,7 +91,7 @@ HTVM_SHARED void htvm_lines_1(int8_t *out, const int8_t *x, uint32_t *pairs, con
 {
 #if HTVM_DSP_LOOPS
     HTVM_LINES_NOW
-    HTVM_LINES_OF(HTVM_ONE_LINE)
+    HTVM_LINES_OF(ONE_LINE)
 #else
     htvm_band_1(out, x, pairs, weights, bias, multiplier, shift, channels, row, rows, width, zero,
                 small);
@@ -96,7 +106,7 @@ HTVM_SHARED void htvm_lines_2(int8_t *out, const int8_t *x, uint32_t *pairs, con
 {
 #if HTVM_DSP_LOOPS
     HTVM_LINES_NOW
-    HTVM_LINES_OF(HTVM_TWO_LINES)
+    HTVM_LINES_OF(TWO_LINES)
 #else
     htvm_band_1(out, x, pairs, weights, bias, multiplier, shift, channels, row, rows, width, zero,
                 small);
