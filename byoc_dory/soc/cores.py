@@ -44,6 +44,7 @@ class RowCost:
         banded: the same in bands of many rows.
         pairs: the same in bands of few rows, for each row of their input by those of the output.
         channel: per channel of such a band.
+        part: of each part of an image's row but the first.
     """
 
     call: float
@@ -53,9 +54,12 @@ class RowCost:
     banded: float
     pairs: float
     channel: float
+    part: float
 
 
-ROW_COST = RowCost(call=70, byte=0.6, idle_mac=1.0, lone=8.7, banded=4.5, pairs=1.8, channel=60)
+ROW_COST = RowCost(
+    call=70, byte=0.6, idle_mac=1.0, lone=8.7, banded=4.5, pairs=1.4, channel=50, part=55
+)
 """Counted in the emulator of a Cortex-M4; other cores choose by the same proportions."""
 
 

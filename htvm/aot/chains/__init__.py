@@ -10,6 +10,7 @@ reports treat it as any other kernel.
 * `chain`: `Chain` and `Strip`, the order in which rows are computed and the rows a strip needs;
 * `whole`: the program without chains, whose kernels are made when they are asked for;
 * `planning`: which units become chains, so that the arena stays within a limit;
+* `room`: what chains do with the bytes that are left;
 * `kernels`: the units' kernels for one row, generated like any others;
 * `emit`: a chain as C.
 """

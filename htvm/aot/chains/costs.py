@@ -31,6 +31,13 @@ class ChainCosts:
         self.compiler = compiler
         self.rows: dict[Band, RowKernels] = {}
 
+    @property
+    def wide(self) -> dict[str, int]:
+        """By name of a unit, the bytes of the pixels that it reads with channels of zeros."""
+        units = self.network.units
+        known = self.rows.items()
+        return {units[number].name: rows.wide for (number, _), rows in known if rows.wide}
+
     def of_chain(self, chain: Chain) -> float:
         """Return the estimated instructions of a chain beyond those of its units as a whole."""
         staged = sum(
@@ -49,8 +56,9 @@ class ChainCosts:
     def lost(self, number: int, rows: int) -> float:
         """Return the instructions that a unit takes beyond those as a whole, so many rows at once.
 
-        They are multiplications whose results are dropped, because rows are odd, and what
-        depthwise convolutions lose that are not computed in bands of rows.
+        They are multiplications whose results are dropped, because rows are odd, the calls of
+        rows of images in parts, and what depthwise convolutions lose that are not computed in bands
+        of rows.
         """
         unit = self.network.units[number]
         if unit.nodes[0].op.work is not Work.PRODUCT:
@@ -59,7 +67,11 @@ class ChainCosts:
         pixels, macs = at_once * tensor.width, sum(call.macs for call in unit.calls)
         lost = ROW_COST.idle_mac * macs * (-(-pixels // 2) * 2 / pixels - 1)
         band = number, rows
-        in_bands = self.compiler.in_bands(self.network, band, self.rows.get(band))
+        made = self.rows.get(band)
+        if made is not None:
+            further = self.compiler.parts(tensor.width, made) - 1
+            lost += ROW_COST.part * tensor.rows * further
+        in_bands = self.compiler.in_bands(self.network, band, made)
         if in_bands is None:
             return lost
         each = ROW_COST.lone

@@ -13,7 +13,7 @@ from byoc_dory.memory.arena import plan_memory, written_over
 from htvm.aot.assembler import Assembly
 from htvm.aot.constants import ConstantPool
 from htvm.aot.cpu import CpuCode, Kernels, compile_cpu
-from htvm.aot.intrinsics import KERNELS_OF_ROWS
+from htvm.aot.intrinsics import KERNELS_OF_ROWS, image_words
 from htvm.aot.program import assemble
 from htvm.aot.steps import Alias, ModelCall
 from htvm.model import TensorInfo
@@ -123,6 +123,16 @@ class RowCompiler:
         if made is not None:
             return any(row.name in kernel.source for row in ways for kernel in made.kernels)
         return rows >= _BAND_PAYS or (rows in few.lines and tensor.width % few.lines[rows] == 0)
+
+    def parts(self, width: int, made: RowKernels) -> int:
+        """Return in how many parts kernels multiply rows of an image, of so many pixels; else 1."""
+        columns = [row.column for row in KERNELS_OF_ROWS[self.simd].products]
+        images = [column.image for column in columns if column is not None and column.image]
+        for kernel in made.kernels:
+            if any(image in kernel.source for image in images):
+                windows = kernel.workspaces[0] // 4
+                return next(n for n in range(1, width) if image_words(width // n) <= windows)
+        return 1
 
     def _rows(
         self,

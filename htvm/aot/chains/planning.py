@@ -13,8 +13,8 @@ these.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -25,8 +25,10 @@ from byoc_dory.soc.cores import ROW_COST
 from htvm.aot.chains.chain import Chain, chain_of
 from htvm.aot.chains.costs import ChainCosts
 from htvm.aot.chains.emit import chain_kernel
-from htvm.aot.chains.estimate import estimate, rounded
+from htvm.aot.chains.estimate import estimate
 from htvm.aot.chains.network import Network, network_of
+from htvm.aot.chains.room import Room, bands_of
+from htvm.aot.chains.segment import Segment
 from htvm.aot.program import assemble
 from htvm.aot.steps import Alias, CpuKernel, ModelCall, Value
 from patterns.rows import has_rows
@@ -42,9 +44,6 @@ _log = logging.getLogger(__name__)
 
 _LONGEST = 24
 """Units of a chain at most."""
-
-_BAND = 5
-"""Rows at once at most."""
 
 _STAGES = 255
 """Stages of a chain at most: their numbers are bytes."""
@@ -136,34 +135,6 @@ def _too_small(limit: int, least: int, why: str) -> CapacityError:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Segment:
-    """Consecutive units that are computed together.
-
-    Attributes:
-        first, behind: numbers of the first unit and of the one behind the last.
-        by_rows: whether they advance together; otherwise it is a unit as a whole.
-        bytes: of the arena while it runs.
-        cost: estimated instructions beyond those of the products.
-        chain: how they advance; while that is ``None``, its bytes and cost may be too low.
-    """
-
-    first: int
-    behind: int
-    by_rows: bool
-    bytes: int
-    cost: float
-    chain: Chain | None = None
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What tells it from others: its ends, the rows at once, and the room in its strips."""
-        if self.chain is None:
-            return self.first, self.behind, (), ()
-        rooms = tuple(strip.rows for strip in self.chain.strips.values())
-        return self.first, self.behind, tuple(self.chain.bands.items()), rooms
-
-
 class _Planner:
     def __init__(self, network: Network, whole: Whole, compiler: RowCompiler) -> None:
         self.network = network
@@ -172,7 +143,7 @@ class _Planner:
         self.constants = frozenset(self.given.constants)
         self.compiler = compiler
         self.costs = ChainCosts(network, compiler)
-        self.banded: dict[object, Chain | None] = {}  # by the ends and bands of a chain
+        self.room = Room(network, self.costs)
         self.reads = network.last[network.streamed] if network.streamed else -1
         self.segments = self._segments()
 
@@ -184,14 +155,14 @@ class _Planner:
             if memory is not None:
                 raise self._refusal(asked, least)
             asked = least
-        low, step = asked, 0
+        low, step, number, before = asked, 0, 0, 0
         found: dict[object, tuple[Assembly, Program]] = {}
-        for number in range(_TRIES):
+        while number < _TRIES:
             if number == _TRIES - 2:  # spare rows go before the path does
                 cuts = self._quickest(asked, low)
                 assert cuts is not None
             else:
-                cuts = [self._with_spare(each, low) for each in self._in_bands(asked, low)]
+                cuts = [self.room.with_spare(each, low) for each in self._in_bands(asked, low)]
             taken = tuple(each.identity for each in cuts)
             again = taken in found
             if not again:
@@ -202,7 +173,12 @@ class _Planner:
                 break
             step = max(peak - asked, ALIGNMENT, 2 * step * again)
             low -= step
-            if number == _TRIES - 2 and isinstance(memory, int):
+            number += 1
+            if not again and number < _TRIES - 2:
+                # Fewer spare rows made the arena no smaller.
+                number = _TRIES - 2 if 0 < before <= peak else number
+                before = peak
+            elif number == _TRIES - 1 and isinstance(memory, int):
                 low = self._least()  # within a limit above that, gaps are no reason to refuse
         best = min(found.values(), key=lambda each: each[1].plan.peak)
         if not self.network.streamed and _fits(self.whole, best[1].plan.peak):
@@ -215,10 +191,10 @@ class _Planner:
 
     # --- paths -------------------------------------------------------------------------------
 
-    def _segments(self) -> dict[int, list[_Segment]]:
+    def _segments(self) -> dict[int, list[Segment]]:
         """Return what may be between two cuts, by the unit behind each."""
         units = self.network.units
-        found: dict[int, list[_Segment]] = {behind: [] for behind in range(1, len(units) + 1)}
+        found: dict[int, list[Segment]] = {behind: [] for behind in range(1, len(units) + 1)}
         for first in range(len(units)):
             # An input that comes row by row is read by the first chain only.
             if first > self.reads:
@@ -233,20 +209,25 @@ class _Planner:
                     found[behind].append(self._estimated(first, behind, alive))
         return found
 
-    def _known(self, cuts: Sequence[_Segment]) -> bool:
-        """Return whether everything about these segments is known, and find out if it is not."""
+    def _known(self, cuts: Sequence[Segment], *, compiled: bool = True) -> bool:
+        """Return whether everything about these segments is known, and find out if it is not.
+
+        Unless they are to be ``compiled``, that is all but what their kernels need.
+        """
         unknown = [each for each in cuts if each.by_rows and each.chain is None]
         for each in unknown:
-            chain = chain_of(self.network, each.first, each.behind, self._wide)
+            chain = chain_of(self.network, each.first, each.behind, self.costs.wide)
             segments = self.segments[each.behind]
             at = segments.index(each)
             if chain is None or len(chain.stages) > _STAGES:
                 del segments[at]
             else:
-                segments[at] = self._chained(chain)
-        return not unknown and self._made(cuts) and self._compiled(cuts)
+                segments[at] = Segment.of(chain, self.costs)
+        if unknown or not compiled:
+            return not unknown
+        return self._made(cuts) and self._compiled(cuts)
 
-    def _made(self, cuts: Sequence[_Segment]) -> bool:
+    def _made(self, cuts: Sequence[Segment]) -> bool:
         """Return whether the kernels of units as a whole are there, and make them if not."""
         wholes = [each for each in cuts if not each.by_rows]
         calls = [call for each in wholes for call in self._calls(each.first)]
@@ -258,14 +239,7 @@ class _Planner:
             segments[:] = [each if each.by_rows else self._single(each.first) for each in segments]
         return False
 
-    @property
-    def _wide(self) -> dict[str, int]:
-        """By name of a unit, the bytes of the pixels that it reads with channels of zeros."""
-        units = self.network.units
-        known = self.costs.rows.items()
-        return {units[number].name: rows.wide for (number, _), rows in known if rows.wide}
-
-    def _compiled(self, cuts: Sequence[_Segment]) -> bool:
+    def _compiled(self, cuts: Sequence[Segment]) -> bool:
         """Return whether the kernels of these segments are there, and make them if they are not."""
         chained = [each for each in cuts if each.chain is not None]
         numbers = [number for each in chained for number in range(each.first, each.behind)]
@@ -277,16 +251,16 @@ class _Planner:
             segments[:] = [self._measured_again(each, new) for each in segments]
         return False
 
-    def _measured_again(self, segment: _Segment, new: Sequence[Band]) -> _Segment:
+    def _measured_again(self, segment: Segment, new: Sequence[Band]) -> Segment:
         """Return a segment with what these kernels need."""
         own = [band for band in new if segment.first <= band[0] < segment.behind]
         if segment.chain is None or not own:
             return segment
         chain: Chain | None = segment.chain
         if any(self.costs.rows[band].wide for band in own):
-            chain = chain_of(self.network, segment.first, segment.behind, self._wide)
+            chain = chain_of(self.network, segment.first, segment.behind, self.costs.wide)
         assert chain is not None
-        return self._chained(chain)
+        return Segment.of(chain, self.costs)
 
     def _least(self) -> int:
         """Return the bytes of the largest segment where these are fewest."""
@@ -301,11 +275,11 @@ class _Planner:
             if self._known(cuts):
                 return max(each.bytes for each in cuts)
 
-    def _smallest(self) -> list[_Segment] | None:
+    def _smallest(self) -> list[Segment] | None:
         """Return the cuts whose largest segment is smallest; ``None`` if there are none."""
-        best: list[tuple[int, int, _Segment | None] | None] = [(0, 0, None)]
+        best: list[tuple[int, int, Segment | None] | None] = [(0, 0, None)]
         for segments in self.segments.values():
-            found: tuple[int, int, _Segment | None] | None = None
+            found: tuple[int, int, Segment | None] | None = None
             for each in segments:
                 before = best[each.first]
                 if before is None:
@@ -318,15 +292,15 @@ class _Planner:
             best.append(found)
         return None if best[-1] is None else _path(best)
 
-    def _quickest(self, limit: int, low: int) -> list[_Segment] | None:
+    def _quickest(self, limit: int, low: int, *, compiled: bool = True) -> list[Segment] | None:
         """Return the cuts with the least cost within a limit; ``None`` if there are none.
 
         Those come first that need the fewest bytes above ``low``: gaps in the arena need room, too.
         """
         while True:
-            best: list[tuple[int, float, _Segment | None] | None] = [(0, 0.0, None)]
+            best: list[tuple[int, float, Segment | None] | None] = [(0, 0.0, None)]
             for segments in self.segments.values():
-                found: tuple[int, float, _Segment | None] | None = None
+                found: tuple[int, float, Segment | None] | None = None
                 for each in segments:
                     before = best[each.first]
                     if each.bytes > limit or before is None:
@@ -338,7 +312,7 @@ class _Planner:
             if best[-1] is None:
                 return None
             cuts = _path(best)
-            if self._known(cuts):
+            if self._known(cuts, compiled=compiled):
                 return cuts
 
     # --- segments ----------------------------------------------------------------------------
@@ -349,13 +323,13 @@ class _Planner:
         calls = [call for call in self.given.calls if isinstance(call, ModelCall)]
         return {id(call): number for number, call in enumerate(calls)}
 
-    def _single(self, number: int) -> _Segment:
+    def _single(self, number: int) -> Segment:
         """Return a unit as a whole; as long as its kernels are sketches, with bytes at least."""
         calls = self._calls(number)
         pads = self._pads(self.network.units[number].calls)
         moved = sum(value.bytes for call in pads for value in call.outputs)
         needed = max(self.whole.live[self._steps[id(call)]] for call in calls)
-        return _Segment(number, number + 1, False, needed, ROW_COST.byte * moved)
+        return Segment(number, number + 1, False, needed, ROW_COST.byte * moved)
 
     def _calls(self, number: int) -> list[ModelCall]:
         """Return the calls that compute a unit as a whole, its paddings first."""
@@ -366,106 +340,51 @@ class _Planner:
         pads = self.network.pads
         return [pads[name] for call in calls for name in call.inputs if name in pads]
 
-    def _estimated(self, first: int, behind: int, alive: Sequence[str]) -> _Segment:
+    def _estimated(self, first: int, behind: int, alive: Sequence[str]) -> Segment:
         """Return a chain with what it takes at least."""
         least = estimate(self.network, first, behind, alive)
         cost = self.costs.of(range(first, behind), least.calls, least.copied, {})
-        return _Segment(first, behind, True, least.bytes, cost)
+        return Segment(first, behind, True, least.bytes, cost)
 
-    def _chained(self, chain: Chain) -> _Segment:
-        costs = self.costs
-        return _Segment(*chain.units, True, costs.bytes_of(chain), costs.of_chain(chain), chain)
-
-    def _in_bands(self, limit: int, low: int) -> list[_Segment]:
+    def _in_bands(self, limit: int, low: int) -> list[Segment]:
         """Return the quickest cuts, some of whose units make several rows at once.
 
-        If not all have the bytes for that, shorter chains may have.
+        If not all have the bytes for that, shorter chains may have.  Kernels are compiled only
+        where what is known without them may be quicker.
         """
-        ways: dict[object, list[_Segment]] = {}
+        best: list[Segment] = []
         for eighths in (8, 7, 6, 5):
             below = limit * eighths // 8
-            cuts = self._quickest(below, min(below, low))
-            if cuts is None:
+            found: list[Segment] = []
+            for compiled in (False, True):
+                cuts = self._quickest(below, min(below, low), compiled=compiled)
+                if cuts is None:
+                    return best
+                found = self._with_bands(cuts, low, compiled=compiled)
+                if best and _cost_of(found) >= _cost_of(best):
+                    break
+            else:
+                best = found
+            chains = [segment.chain for segment in found if segment.chain is not None]
+            if not any(self.costs.lost(*band) for chain in chains for band in bands_of(chain)):
                 break
-            ends = tuple(segment.identity for segment in cuts)
-            if ends in ways:
-                continue
-            ways[ends] = [self._with_bands(segment, low) for segment in cuts]
-            chains = [segment.chain for segment in ways[ends] if segment.chain is not None]
-            if not any(self.costs.lost(*band) for chain in chains for band in _bands_of(chain)):
-                break
-        return min(ways.values(), key=lambda cuts: sum(segment.cost for segment in cuts))
+        return best
 
-    def _with_bands(self, segment: _Segment, limit: int) -> _Segment:
-        """Return a chain whose units make several rows at once, where that fits and pays."""
-        refused: set[Band] = set()
-        while segment.chain is not None:
-            best: tuple[float, Band, _Segment] | None = None
-            for band in self._bands(segment.chain):
-                if band in refused:
-                    continue
-                wider = self._banded(segment.chain, band)
-                saved = 0.0 if wider is None else segment.cost - wider.cost
-                if wider is None or wider.bytes > limit or saved <= 0:
-                    refused.add(band)
-                    continue
-                gain = saved / max(wider.bytes - segment.bytes, 1)
-                if best is None or gain > best[0]:
-                    best = gain, band, wider
-            if best is None:
-                break
-            _, band, wider = best
-            if band in self.costs.rows:
-                segment = wider
-            else:  # look at it again, now that the bytes of its kernels are known
-                self.costs.rows |= self.compiler.rows(self.network, [band])
-        return segment
-
-    def _bands(self, chain: Chain) -> Iterator[Band]:
-        """Yield the units that lose something by themselves, and more rows at once."""
-        for number in range(*chain.units):
-            unit, now = self.network.units[number], chain.bands.get(number, 0)
-            tensor = self.network.tensors[unit.result]
-            lost = self.costs.lost(number, now)
-            for rows in range(now + 1, min(_BAND, tensor.rows) + 1):
-                if tensor.rows % rows or unit.of_sums is not None or unit.name in self._wide:
-                    continue
-                if lost > self.costs.lost(number, rows):
-                    yield number, rows
-
-    def _banded(self, chain: Chain, band: Band) -> _Segment | None:
-        """Return a chain one of whose units makes more rows at once; ``None`` if it cannot."""
-        bands = {**chain.bands, band[0]: band[1]}
-        key = chain.units, tuple(sorted(bands.items()))
-        if key not in self.banded:
-            self.banded[key] = chain_of(self.network, *chain.units, self._wide, bands)
-        wider = self.banded[key]
-        return None if wider is None else self._chained(wider)
-
-    def _with_spare(self, segment: _Segment, limit: int) -> _Segment:
-        """Return a chain with more room in its strips, where that fits and saves moving rows."""
-        if segment.chain is None:
-            return segment
-        chain, free = segment.chain, limit - segment.bytes
+    def _with_bands(self, cuts: Sequence[Segment], limit: int, *, compiled: bool) -> list[Segment]:
+        """Return cuts whose units make several rows at once, where that fits and pays."""
         while True:
-            best: tuple[float, int, Chain] | None = None
-            for name, strip in chain.strips.items():
-                for more in (1, 2, 4, 8):
-                    wider = chain.with_room(name, strip.rows + more)
-                    added = rounded(wider.strips[name].bytes) - rounded(strip.bytes)
-                    saved = chain.moved_by(strip) - chain.moved_by(wider.strips[name])
-                    if added > free or saved <= 0:
-                        continue
-                    if best is None or saved / max(added, 1) > best[0]:
-                        best = saved / max(added, 1), added, wider
-            if best is None:
-                return replace(segment, chain=chain)
-            free -= best[1]
-            chain = best[2]
+            found = [self.room.in_bands(segment, limit) for segment in cuts]
+            chains = [segment.chain for segment in found if segment.chain is not None]
+            bands = {band for chain in chains for band in bands_of(chain)}
+            new = sorted(bands - set(self.costs.rows))
+            if not new or not compiled:
+                return found
+            # Look at them again, now that the bytes of their kernels are known.
+            self.costs.rows |= self.compiler.rows(self.network, new)
 
     # --- the program -------------------------------------------------------------------------
 
-    def _assembly(self, cuts: Sequence[_Segment]) -> Assembly:
+    def _assembly(self, cuts: Sequence[Segment]) -> Assembly:
         """Return the program of these segments."""
         network, given = self.network, self.given
         aliases = [call for call in given.calls if isinstance(call, Alias)]
@@ -512,7 +431,7 @@ class _Planner:
 
     def _kernel(self, chain: Chain) -> CpuKernel:
         units = [self.network.units[number] for number in range(*chain.units)]
-        rows = [self.costs.rows[band] for band in _bands_of(chain)]
+        rows = [self.costs.rows[band] for band in bands_of(chain)]
         named = units[0].name if len(units) == 1 else f"{units[0].name}_to_{units[-1].name}"
         wish = f"{c_identifier(named)}_rows"
         symbol = self.compiler.symbols.function_of((chain.units, "chain"), wish)
@@ -532,14 +451,13 @@ class _Planner:
         return _too_small(limit, least, f"{named} {takes} {worst.bytes:,} B")
 
 
-def _bands_of(chain: Chain) -> list[Band]:
-    """Return a chain's units, and the rows that each makes at once."""
-    return [(number, chain.bands.get(number, 0)) for number in range(*chain.units)]
+def _cost_of(cuts: Sequence[Segment]) -> float:
+    return sum(segment.cost for segment in cuts)
 
 
-def _path(best: Sequence[tuple[float, float, _Segment | None] | None]) -> list[_Segment]:
+def _path(best: Sequence[tuple[float, float, Segment | None] | None]) -> list[Segment]:
     """Return the segments of the path to the last unit, each of which `best` has by its end."""
-    cuts: list[_Segment] = []
+    cuts: list[Segment] = []
     at = len(best) - 1
     while at:
         entry = best[at]

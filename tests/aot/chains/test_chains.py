@@ -16,6 +16,7 @@ from htvm.aot.chains.kernels import RowCompiler
 from htvm.aot.chains.network import Network, network_of
 from htvm.aot.chains.places import places_of
 from htvm.aot.chains.planning import _Planner
+from htvm.aot.chains.segment import Segment
 from htvm.aot.chains.whole import Whole
 from htvm.aot.program import assemble
 from htvm.build_options import BuildOptions, Input
@@ -137,7 +138,7 @@ def test_no_chain_takes_less_than_its_estimate(seed: int, way: Input) -> None:
         planner.network = replace(planner.network, streamed=planner.network.inputs[0])
         planner.costs.network = planner.network
     for chain in chains_of(planner.network):
-        found = planner._chained(chain)
+        found = Segment.of(chain, planner.costs)
         least = planner._estimated(*chain.units, planner.costs.alive(chain.units[0]))
         assert least.bytes <= found.bytes
         assert least.cost <= found.cost
@@ -167,7 +168,7 @@ class Mutants:
             self.compiler, symbols=Symbols(f"{self.compiled.source.name}_{self.count}")
         )
         self.count += 1
-        cuts = [*alone[:first], self.planner._chained(chain), *alone[behind:]]
+        cuts = [*alone[:first], Segment.of(chain, self.planner.costs), *alone[behind:]]
         self.planner._compiled(cuts)
         for band in chain.bands.items():
             self.planner.costs.rows |= self.planner.compiler.rows(self.network, [band])
