@@ -29,11 +29,11 @@ _STEP = 16  # bytes: what sections and stacks are aligned to
 
 
 def numbers(soc: Soc) -> tuple[Parameter, ...]:
-    """Return every number of a description as a parameter, in the description's order."""
+    """Return every number of a description that no parameter sets, in the description's order."""
     parameters: dict[str, Parameter] = {}
     for name, value in _all_numbers(soc):
         parameters.setdefault(name, _parameter(name, value))
-    declared = {entry.name for entry in soc.parameters}
+    declared = {name for entry in soc.parameters for name in (entry.name, entry.sets)}
     return tuple(entry for entry in parameters.values() if entry.name not in declared)
 
 
@@ -51,6 +51,9 @@ def adjustable(soc: Soc) -> str:
 
 def unknown(soc: Soc, name: object, where: str) -> TargetError:
     """Return the error for a name that is neither a parameter nor a number of the description."""
+    setting = next((entry.name for entry in soc.parameters if entry.sets == name), "")
+    if setting:
+        return TargetError(f"{name} is {setting} here", where=where, hint=f"give {setting}")
     near = nearest(name, [entry.name for entry in known_parameters(soc)])
     return TargetError(
         f"there is no parameter {name!r}", where=where, hint=f"{near}{adjustable(soc)}"

@@ -66,6 +66,8 @@ class Parameter:
         step: whole numbers are multiples of it.
         choices: all possible values; empty if a range says it.
         files: suffix of files whose paths are possible besides the choices; empty if none are.
+        sets: the number of the description that it sets (`byoc_dory.soc.numbers`), which then has
+            no other name; empty if it is more than one, or none.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Parameter:
     step: int = 1
     choices: tuple[Value, ...] = ()
     files: str = ""
+    sets: str = ""
 
     @property
     def kind(self) -> str:

@@ -356,11 +356,12 @@ def _designed(
     declared = {entry.name for entry in soc.parameters}
     design_values = {name: value for name, value in given.items() if name in declared}
     number_values = {name: value for name, value in given.items() if name not in declared}
-    if l2_bytes is not None and "L2.size" in number_values:
+    setting = next((entry.name for entry in soc.parameters if entry.sets == "L2.size"), "L2.size")
+    if l2_bytes is not None and setting in given:
         raise TargetError(
-            f"the size of L2 is given twice: {l2_bytes} and {number_values['L2.size']}",
+            f"the size of L2 is given twice: {l2_bytes} and {given[setting]}",
             where=where,
-            hint="give l2_bytes or L2.size",
+            hint=f"give l2_bytes or {setting}",
         )
     found = _target(soc.designed(design_values, where), spec, l2_bytes)
     for name in [name for name in found.soc.settings if name in design_values]:

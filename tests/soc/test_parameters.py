@@ -342,3 +342,10 @@ def test_the_host_of_a_target_has_the_number() -> None:
     assert resolve("diana.simd:host.stack=8k").soc.host.stack == 8192
     with pytest.raises(TargetError, match="size of L2 is given twice: 65536 and 128k"):
         resolve("generic.cpu:L2.size=128k", l2_bytes=65536)
+
+
+def test_a_number_that_a_parameter_sets_has_no_other_name() -> None:
+    with pytest.raises(TargetError, match="L2.size is sram here"):
+        resolve("ethos_u55:sram=32k,L2.size=64k")
+    with pytest.raises(TargetError, match="size of L2 is given twice: 65536 and 32k"):
+        resolve("ethos_u55:sram=32k", l2_bytes=65536)

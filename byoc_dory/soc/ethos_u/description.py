@@ -72,6 +72,7 @@ PARAMETERS = (
         low=0,
         high=64 << 20,
         step=16,
+        sets="L2.size",
     ),
     Parameter(
         "fast",
