@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from byoc_dory.blocks import schedule_blocks
+from byoc_dory.blocks import Schedule, schedule_blocks
 from byoc_dory.cost import Cost
+from byoc_dory.early import schedule_early
 from byoc_dory.emit import Emitter, RegionEmitter, StartingEmitter
 from byoc_dory.emit.text import Symbols
 from byoc_dory.errors import TilingError, UnsupportedError, named
@@ -26,6 +27,8 @@ _LOG = logging.getLogger(__name__)
 
 # Name of the copy of a border tensor in the accelerator's layout.
 _COPY = ".core"
+# Layers started early are not compared with others in turn if this part of the cycles is saved.
+_CLEARLY = 0.04
 
 
 def generate(
@@ -116,6 +119,9 @@ class RegionGenerator:
         """The layers in the order that takes fewest predicted cycles, and their plan."""
         self._check_accepted()
         region = self.region
+        early, is_clear = self._early()
+        if early is not None and is_clear:
+            return early
         plan = plan_region(region, self.homes, self.cost, self.state_offsets)
         blocks, in_turn = self._in_blocks()
         if blocks is not None and _cycles(blocks.plan) < _cycles(plan):
@@ -132,7 +138,8 @@ class RegionGenerator:
                 layers, plan = reordered.layers, reordered_plan
         if any(layer.follower for layer in plan.layers):
             in_turn = ""  # some compute their tiles beside the layer before
-        return _Planned(layers, self.homes, replace(plan, in_turn=in_turn))
+        planned = _Planned(layers, self.homes, replace(plan, in_turn=in_turn))
+        return planned if early is None else min(planned, early, key=_cycles_of)
 
     def _in_blocks(self) -> tuple[_Planned | None, str]:
         """Return the layers in blocks of rows, of which some are computed at once, or why not."""
@@ -141,21 +148,47 @@ class RegionGenerator:
             return None, ""
         if options.objective or options.layers:
             return None, "their tiles have another objective than cycles"
-        region = self.region
-        outputs = [tensor.name for tensor in region.outputs]
+        outputs = [tensor.name for tensor in self.region.outputs]
         try:
             schedule, homes = schedule_blocks(
-                region.layers, self.homes, outputs, cost.soc, cost.best_cycles
+                self.region.layers, self.homes, outputs, cost.soc, cost.best_cycles
             )
-            if not schedule.starts:
-                return None, schedule.reason
-            numbers = {layer.name: number for number, layer in enumerate(schedule.layers)}
-            starts = {numbers[name]: first for name, first in schedule.starts.items()}
-            crowd = crowded({name: homes[name].name for name in numbers}, starts)
-            if crowd:
-                return None, crowd
-            split = replace(region, layers=schedule.layers, homes=())
-            plan = plan_region(split, homes, cost, self.state_offsets, schedule.starts)
+        except TilingError as error:
+            return None, str(error)
+        if not schedule.starts:
+            return None, schedule.reason
+        return self._at_once(schedule, homes)
+
+    def _early(self) -> tuple[_Planned | None, bool]:
+        """Return the layers with some that are started as soon as their operands are there.
+
+        And whether that saves so much that other plans need not be made.
+        """
+        cost, options = self.cost, self.cost.options
+        if options.schedule != "overlapped" or options.objective or options.layers:
+            return None, False
+        try:
+            schedule, saved = schedule_early(
+                self.region.layers, self.homes, cost.soc, options, cost.best_cycles
+            )
+        except TilingError:
+            return None, False
+        if saved <= 0:
+            return None, False
+        return self._at_once(schedule, self.homes)[0], saved > _CLEARLY * schedule.cycles
+
+    def _at_once(
+        self, schedule: Schedule, homes: Mapping[str, Accelerator]
+    ) -> tuple[_Planned | None, str]:
+        """Return layers of which some are started before their turn, or why that cannot be."""
+        numbers = {layer.name: number for number, layer in enumerate(schedule.layers)}
+        starts = {numbers[name]: first for name, first in schedule.starts.items()}
+        crowd = crowded({name: homes[name].name for name in numbers}, starts)
+        if crowd:
+            return None, crowd
+        region = replace(self.region, layers=schedule.layers, homes=())
+        try:
+            plan = plan_region(region, homes, self.cost, self.state_offsets, schedule.starts)
         except TilingError as error:
             return None, str(error)
         return _Planned(schedule.layers, homes, plan), ""
@@ -271,7 +304,13 @@ class RegionGenerator:
         for number in reversed(range(len(layers))):
             layer, plan, symbol = layers[number], planned.layers[number], symbols[number]
             if plan.preload is not None:
-                later = next(each for each in kernels if each.plan and each.plan.preloaded)
+                later = next(
+                    each
+                    for each in kernels
+                    if each.plan
+                    and each.plan.preloaded
+                    and not (each.plan.started and each.kind == "layer")  # it waits for itself
+                )
                 array = next(entry.name for entry in later.constants if not entry.memory)
                 plan = replace(plan, preload=replace(plan.preload, array=array))
             started = [
@@ -328,6 +367,10 @@ class RegionGenerator:
             for tensor in tensors
             if tensor.name in copy_names or tensor.name not in border_names | resident
         )
+
+
+def _cycles_of(planned: _Planned) -> int:
+    return _cycles(planned.plan)
 
 
 def _cycles(plan: RegionPlan) -> int:

@@ -115,7 +115,7 @@ def _place_pairs(
 ) -> tuple[list[Pair], L1Placement]:
     """Return the layers that compute the next one, too, and the places of everything with them."""
     plans = given.plan(decision, placement, cycles_alone).layers
-    pairs = pairs_of(given.layers, given.tilers, plans)
+    pairs = pairs_of(given.layers, given.tilers, plans, given.starts)
     while pairs:
         paired_placement = _placed(given, problem, decision, pairs, {}, state_offsets)
         if paired_placement.plan.peak <= problem.limit:
@@ -140,7 +140,8 @@ def _place_preloads(
     if given.tilers[0].options.schedule != "overlapped":
         return {}, placement
     alone = given.plan(decision, placement, cycles_alone, pairs).layers
-    allowed = {n: True for n in range(len(alone)) if n not in given.starts}
+    # A layer that is started before its turn has one tile, which does not become wider.
+    allowed = {n: n not in given.starts for n in range(len(alone))}
     while allowed:
         plans, early, _ = preloads_of(given.tilers, alone, allowed, given.starts)
         if not early:

@@ -14,6 +14,7 @@ def leave_last(
     plans: Sequence[LayerPlan],
     allowed: Mapping[int, bool],
     early: Mapping[int, int],
+    starts: Mapping[int, int],
 ) -> tuple[list[LayerPlan], int]:
     """Return plans under which layers leave their last tile to the next, where that saves cycles.
 
@@ -24,6 +25,7 @@ def leave_last(
         tilers, plans: of the layers; what is loaded early is decided.
         allowed: the layers that may have other tiles than planned: those with true.
         early: the layers whose constants others load, each with the one that does.
+        starts: layers that are started before their turn, which neither leave nor complete tiles.
 
     Returns:
         The plans, and the predicted cycles saved.
@@ -33,7 +35,7 @@ def leave_last(
     for number in range(len(result) - 1, 0, -1):
         before, plan = result[number - 1 : number + 1]
         cost, next_cost = tilers[number - 1].cost, tilers[number].cost
-        if before.ahead or plan.ahead or before.started or plan.started:
+        if before.ahead or plan.ahead or number - 1 in starts or number in starts:
             continue
         best = cost.of(before) + next_cost.of(plan)
         for own, tiles in cost.leaving(before, next_cost, plan):

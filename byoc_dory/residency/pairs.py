@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from byoc_dory.layers import Layer
@@ -40,13 +40,21 @@ class Pair:
 
 
 def pairs_of(
-    layers: Sequence[Layer], tilers: Sequence[Tiler], plans: Sequence[LayerPlan]
+    layers: Sequence[Layer],
+    tilers: Sequence[Tiler],
+    plans: Sequence[LayerPlan],
+    starts: Collection[int],
 ) -> list[Pair]:
-    """Return the layers that may compute the next one, those that save most first."""
+    """Return the layers that may compute the next one, those that save most first.
+
+    Neither may be among ``starts``, the layers that are started before their turn.
+    """
     pairs: list[Pair] = []
     for first, (tiler, plan) in enumerate(zip(tilers, plans, strict=True)):
         if first + 1 == len(layers):
             break
+        if first in starts or first + 1 in starts:
+            continue
         follower = Follower(layers[first + 1], plans[first + 1])
         answer = tiler.cost.followed(plan, follower)
         if answer is not None:

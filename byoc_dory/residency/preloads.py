@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from byoc_dory.plan import LayerPlan, Preload
@@ -15,7 +15,7 @@ def preloads_of(
     tilers: Sequence[Tiler],
     plans: Sequence[LayerPlan],
     allowed: Mapping[int, bool],
-    starts: Collection[int] = (),
+    starts: Mapping[int, int] | None = None,
 ) -> tuple[list[LayerPlan], dict[int, int], int]:
     """Return the plans under which layers load the next one's constants, if that saves cycles.
 
@@ -23,19 +23,21 @@ def preloads_of(
         tilers, plans: of the layers.
         allowed: the layers whose constants may be loaded with the layer before, and whether they
             may then compute all channels at once, which takes more of L1.
-        starts: layers that are only waited for in their turn, which load nothing then.
+        starts: layers that are only waited for in their turn, each with the layer before which it
+            is started; they load nothing for others.
 
     Returns:
         The plans, the layers whose constants are loaded early, each with the one that loads them,
         and the predicted cycles saved.
     """
+    starts = {} if starts is None else starts
     result, early, saved = list(plans), dict[int, int](), 0
     for number in range(len(plans)):
         loader = layer_before(number, starts)
         if number not in allowed or loader < 0:
             continue
         before, plan = result[loader], result[number]
-        if before.ahead or not tilers[loader].cost.preloads:
+        if before.ahead or before.preload is not None or not tilers[loader].cost.preloads:
             continue
         if not tilers[number].cost.first_constants(plan):
             continue
@@ -51,13 +53,14 @@ def preloads_of(
             early[number] = loader
             saved += gain
             result[loader], result[number] = loading, way
-    result, further = leave_last(tilers, result, allowed, early)
+    result, further = leave_last(tilers, result, allowed, early, starts)
     return result, early, saved + further
 
 
-def layer_before(number: int, starts: Collection[int]) -> int:
-    """Return the last layer before this one that is computed in its turn; -1 if there is none."""
-    return next((layer for layer in reversed(range(number)) if layer not in starts), -1)
+def layer_before(number: int, starts: Mapping[int, int]) -> int:
+    """Return the last layer computed in its turn before this one begins; -1 if there is none."""
+    begin = starts.get(number, number)
+    return next((layer for layer in reversed(range(begin)) if layer not in starts), -1)
 
 
 def _ways_to_find(tiler: Tiler, plan: LayerPlan, *, whole: bool) -> Iterator[LayerPlan]:

@@ -16,6 +16,7 @@ from byoc_dory.layers import Add, Layer, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import Preload
 from byoc_dory.region import Region, RegionCode
+from byoc_dory.residency.preloads import layer_before
 from byoc_dory.soc.siracusa.description import SIRACUSA
 from byoc_dory.tileloop.checks import check_places
 from byoc_dory.tileloop.cycles import traffic_of
@@ -58,9 +59,14 @@ def check_plan(code: RegionCode) -> int:
     plan = code.plan
     assert plan is not None and plan.l1_peak <= plan.l1_limit
     assert not plan.layers[0].preloaded and plan.layers[-1].preload is None
-    for before, after in zip(plan.layers, plan.layers[1:], strict=False):
-        assert (before.preload is not None) == after.preloaded
-        assert before.preload is None or before.preload.l1 == after.l1_weights
+    loaders = {
+        layer_before(number, plan.starts): each
+        for number, each in enumerate(plan.layers)
+        if each.preloaded
+    }
+    for number, before in enumerate(plan.layers):
+        assert (before.preload is not None) == (number in loaders)
+        assert before.preload is None or before.preload.l1 == loaders[number].l1_weights
     for number in range(len(plan.layers)):
         places = [part for part in plan.l1_map if part.first <= number <= part.last]
         places.sort(key=lambda part: part.offset)

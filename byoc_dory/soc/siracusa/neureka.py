@@ -12,19 +12,27 @@ from dataclasses import dataclass, replace
 
 from byoc_dory.layers import Layer, Weighted
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import Follower, LayerPlan
+from byoc_dory.plan import Follower, LayerPlan, plan_alone
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.cost import computing
 from byoc_dory.soc.cluster.emit import ClusterLayout
 from byoc_dory.soc.siracusa.memories import L1, MRAM, SRAM, WORKERS
 from byoc_dory.soc.siracusa.neureka_core import Neureka
 from byoc_dory.soc.siracusa.neureka_emit import NeurekaEmitter
+from byoc_dory.soc.siracusa.neureka_layer import keeps_some, view_of
 from byoc_dory.soc.siracusa.neureka_left import leaving
 from byoc_dory.soc.siracusa.neureka_program import costs_of, followed, neureka_program
 from byoc_dory.soc.siracusa.neureka_rules import RULES
-from byoc_dory.soc.siracusa.neureka_tiles import numbers_that_count, packed_weights, tiling_problem
+from byoc_dory.soc.siracusa.neureka_tiles import (
+    numbers_that_count,
+    packed_weights,
+    the_factors,
+    tiling_problem,
+)
 from byoc_dory.tileloop.cycles import Costs
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling import Fill, Heuristic, Objective, Size, TilingProblem
+from byoc_dory.tiling.problem import solution_of
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,25 @@ class NeurekaAccelerator(Neureka):
         assert isinstance(layer, Weighted), layer  # judged before
         problem = self.tiling_problem(soc, layer, options)
         yield from leaving(self, layer, plan, following, problem)
+
+    def held_back(self, soc: Soc, layer: Layer) -> str:
+        """Return why a layer cannot be started: it has several tiles, or needs the cores."""
+        assert isinstance(layer, Weighted), layer  # judged before
+        view = view_of(layer)
+        if view.copied or view.row_step > 1 or keeps_some(layer) or the_factors(layer).relu:
+            return f"the cores take part in layers of '{self.name}'"
+        problem = self.tiling_problem(soc, layer, TilingOptions())
+        if not problem.tile_fits(problem.whole):
+            return f"'{self.name}' computes it in several tiles"
+        return ""
+
+    def started_cycles(self, soc: Soc, layer: Layer, options: TilingOptions) -> int:
+        """Return the cycles of the jobs of the only tile."""
+        assert isinstance(layer, Weighted), layer  # judged before
+        problem = self.tiling_problem(soc, layer, options)
+        plan = plan_alone(layer, solution_of(problem, problem.whole), self.name, problem)
+        program = self.tile_program(soc, layer, plan, options)
+        return computing(program, self.costs(soc, layer, program, options))
 
     def layout(self, soc: Soc) -> ClusterLayout:
         """Return the layout of tensors, the same as for the cluster's cores."""

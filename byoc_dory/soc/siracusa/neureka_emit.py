@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_dory.emit.staged import Calls, initialiser, staged_kernel
+from byoc_dory.emit.staged import Calls, Section, initialiser, staged_kernel
 from byoc_dory.emit.text import Expr, part_name, rendered
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Array, Layer, Weighted
@@ -21,6 +21,7 @@ from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.region import Constant, Kernel
 from byoc_dory.soc.base import Soc
+from byoc_dory.soc.cluster.cost import split_cycles
 from byoc_dory.soc.cluster.emit import move_rows
 from byoc_dory.soc.siracusa.neureka_core import Mode, Neureka
 from byoc_dory.soc.siracusa.neureka_jobs import Grid, TileShape, fastest, planned
@@ -141,6 +142,7 @@ def _pair(high: int, low: int) -> int:
 
 
 _PLACES = ("weights", "input", "output", "factors")
+_WAIT_FOR_JOB, _WAIT_FOR_ALL = "siracusa_neureka_wait_for({})", "siracusa_neureka_wait()"
 _POINTERS = ("from", "in", "to")  # fields of kernels
 
 
@@ -161,8 +163,15 @@ class NeurekaEmitter:
         "siracusa_neureka_windows.h",
     )
 
+    def start(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
+        """Return the function that starts ``layer``, which the one of `layer` waits for."""
+        return self._kernel(layer, plan, part_name(symbol, "start"), "start")
+
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
-        """Return the function that runs ``layer`` tile by tile."""
+        """Return the function that runs ``layer`` tile by tile, or completes it."""
+        return self._kernel(layer, plan, symbol, "finish" if plan.started else "whole")
+
+    def _kernel(self, layer: Layer, plan: LayerPlan, symbol: str, section: Section) -> Kernel:
         assert isinstance(layer, Weighted), layer  # judged before
         program = neureka_program(self.core, layer, plan)
         if program.left is not None and view_of(layer).copied:
@@ -174,17 +183,20 @@ class NeurekaEmitter:
         kinds = job_kinds(self.core, layer, program.axes[0], plan.solution.tile.k)
         calls = Calls(
             move=move_rows,
-            compute=_before(program, writer) + _start(layer, program, writer, kinds),
+            compute=_before(program, writer) + _start(layer, program, writer, kinds, section),
             wait="cluster_dma_wait({})",
             wait_all="cluster_dma_wait_all()",
-            finish="siracusa_neureka_wait_for({})",
+            finish=_WAIT_FOR_JOB if section == "whole" else _WAIT_FOR_ALL,
             fallible=False,
             after=_after(program, writer) + _sum(program),
             leave=_leave(program, writer),
-            declarations=_comment_line(layer, kinds),
+            declarations=_comment_line(layer, kinds) if section != "finish" else "",
         )
-        what = "" if self.core.weight_memory else "weights, "
-        about = f"jobs, {what}scales and biases of {layer.name}"
+        costs = costs_of(self.soc, self.core, layer)
+        cycles = predicted_cycles(program, costs)
+        constant, far = self._own_constants(layer, plan, program, symbol, section)
+        if plan.hidden is not None:
+            cycles = split_cycles(program, costs, plan.hidden)[section == "finish"]
         return staged_kernel(
             layer,
             plan,
@@ -193,15 +205,26 @@ class NeurekaEmitter:
             calls,
             (self.core.name, self.core.title),
             symbol,
-            predicted_cycles(program, costs_of(self.soc, self.core, layer)),
-            Constant(part_name(symbol, "weights"), self._constants(layer, plan, program), about),
-            self._far(layer, symbol),
+            cycles,
+            constant,
+            far,
+            section,
         )
 
-    def _constants(self, layer: Weighted, plan: LayerPlan, program: TileProgram) -> Array:
-        """Return the layer's constants, and behind them those of a sum beside it."""
+    def _own_constants(
+        self, layer: Weighted, plan: LayerPlan, program: TileProgram, symbol: str, section: Section
+    ) -> tuple[Constant | None, Constant | None]:
+        """Return what a layer loads, and weights that stay in the weight memory.
+
+        Behind the layer's constants are those of a sum beside it.
+        """
+        if section == "finish":
+            return None, None
         behind = np.frombuffer(constants_behind(plan), np.uint8)
-        return np.concatenate([constants_of(self.core, layer, program), behind])
+        data = np.concatenate([constants_of(self.core, layer, program), behind])
+        what = "" if self.core.weight_memory else "weights, "
+        about = f"jobs, {what}scales and biases of {layer.name}"
+        return Constant(part_name(symbol, "weights"), data, about), self._far(layer, symbol)
 
     def _far(self, layer: Weighted, symbol: str) -> Constant | None:
         """Return the weights that stay in the weight memory."""
@@ -230,7 +253,11 @@ def constants_of(core: Neureka, layer: Weighted, program: TileProgram) -> Array:
 
 
 def _start(
-    layer: Weighted, program: TileProgram, writer: TileWriter, kinds: tuple[JobKind, ...]
+    layer: Weighted,
+    program: TileProgram,
+    writer: TileWriter,
+    kinds: tuple[JobKind, ...],
+    section: Section,
 ) -> str:
     """Return the statements that start a tile's jobs."""
     y = job_axis(layer, program.axes[0])
@@ -245,6 +272,7 @@ def _start(
         first=_by_kind(y, lambda kind: before[kind]),
         end=_by_kind(y, lambda kind: before[kind + 1]),
         running="running[tile % 2u]" if program.pipelined else "running",
+        waits=section == "whole",
         behind=program.left is not None,
         apart=program.left is not None and program.left.tiles == 1,
     )
