@@ -169,14 +169,14 @@ def _block(pixels: int, channels: int, spread: bool) -> Callable[[int], Effects]
     return effects
 
 
-def _scaled(pixels: int, alike: bool) -> Callable[..., Effects]:
+def _scaled(pixels: int, alike: bool, spread: bool = False) -> Callable[..., Effects]:
     def effects(words: int, channels: int, *others: int) -> Effects:
         """Further numbers: elements from a pixel to the next, if there are several; zero point."""
         apart = others[0] if len(others) > 1 else 0
         loops = {
             "pixel": pixels or words // 2,
             "channel": channels,
-            "column": 2 * words * max(pixels, 1),
+            "column": pixels * (4 * words + 1) if spread else 2 * words * max(pixels, 1),
             "weight": 4 * words if pixels else 8,
         }
         own = {"channel": 1}
@@ -267,6 +267,7 @@ EFFECTS: Mapping[str, Callable[..., Effects]] = {
     "htvm_widen_image": _widened_image,
     "htvm_scaled_image": _scaled_image,
     "htvm_scaled_two_paired": _scaled_pairs,
+    f"{SPREAD.name}scaled_two": _scaled(2, alike=False, spread=True),
     "htvm_pool_sums": _pool,
     **{f"{PREFIX}widen_{name}": _widened(pixels) for pixels, name in PIXELS.items()},
     **{f"{SPREAD.name}{PIXELS[pixels]}": _spread(pixels) for pixels in (1, 2)},

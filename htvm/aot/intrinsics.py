@@ -62,6 +62,7 @@ class Scaled:
             one factor.
         paired: whether its words have weights of two channels
             (`htvm.aot.schedules.packing.suit_pairs`); its name ends in ``_paired``.
+        least: products of a sum from which on it takes no more cycles than calls for each block.
         cycles: for each element of a column, each product, and each sum.
     """
 
@@ -70,6 +71,7 @@ class Scaled:
     last: int = 0
     alike: bool = False
     paired: bool = False
+    least: int = 0
     cycles: tuple[float, float, float] = (0, 0, 0)
 
 
@@ -135,6 +137,7 @@ class Column:
             way
             for way in self.scaled
             if way.pixels <= pixels
+            and way.least <= taps
             and (way.pixels > 1 or pixels == 1)
             and (way.last or channels % way.channels == 0)
             and (way.alike or not alike)
@@ -494,7 +497,14 @@ SPREAD = Products(
     _PAIRS,
     _COLUMNS,
     width=4,
-    column=Column("int32", 4, ("htvm_spread_one", "htvm_spread_two"), lifted=True, long=36),
+    column=Column(
+        "int32",
+        4,
+        ("htvm_spread_one", "htvm_spread_two"),
+        lifted=True,
+        long=36,
+        scaled=(Scaled(2, 2, least=144),),
+    ),
     adds=_lifted_products,
 )
 

@@ -570,4 +570,33 @@ HTVM_SHARED void htvm_scaled_one_alike(int8_t *out, const uint32_t *column, cons
     HTVM_SCALED_ONE(0, *multiplier, *shift - 2u, zero != -128, HTVM_ALIKE);
 }
 
+/* Requantizes the sums of two pixels with one channel. */
+HTVM_INLINE void htvm_spread_scaled(int8_t *out, const int32_t *sums, uint32_t multiplier,
+                                    uint32_t shift, uint32_t apart, int32_t zero)
+{
+    if (zero == -128) {
+        out[0] = (int8_t)htvm_scale_least(sums[0], multiplier, shift, 127);
+        out[apart] = (int8_t)htvm_scale_least(sums[2], multiplier, shift, 127);
+    } else {
+        out[0] = htvm_scaled(sums[0], (int32_t)multiplier, shift, zero);
+        out[apart] = htvm_scaled(sums[2], (int32_t)multiplier, shift, zero);
+    }
+}
+
+/* Multiplies two columns of words (htvm_spread.h) with `channels` channels, multiples of 2, whose words
+ * alternate, and requantizes them: one function for all layers, whose code takes flash once. */
+HTVM_ONCE void htvm_spread_scaled_two(int8_t *out, const int32_t *column, const int8_t *weights,
+                                      const int32_t *bias, const int32_t *multiplier,
+                                      const uint8_t *shift, uint32_t words, uint32_t channels,
+                                      uint32_t apart, int32_t zero)
+{
+    const int8_t *const end = out + channels;
+    for (; out != end; out += 2, bias += 2, multiplier += 2, shift += 2, weights += 8 * words) {
+        int32_t sums[4] = {bias[0], bias[1], bias[0], bias[1]};
+        htvm_spread_two_by_two(sums, column, weights, words);
+        htvm_spread_scaled(out, sums, (uint32_t)multiplier[0], shift[0], apart, zero);
+        htvm_spread_scaled(out + 1, sums + 1, (uint32_t)multiplier[1], shift[1], apart, zero);
+    }
+}
+
 #endif

@@ -46,6 +46,13 @@
 /* The same for functions of headers, which a file may leave unused: one copy for all callers. */
 #define HTVM_SHARED static __attribute__((noinline, unused))
 
+/* And no copies for some of their arguments. */
+#if defined(__clang__)
+#define HTVM_ONCE HTVM_SHARED
+#else
+#define HTVM_ONCE static __attribute__((noinline, noclone, unused))
+#endif
+
 /* Before a loop: write it out this many times.  Compilers that do not know the pragma see none. */
 #define HTVM_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)

@@ -153,6 +153,7 @@ def _blocked(
                 whole=windows,
                 paired=way.paired,
                 last=0 if extent(sch, k) % way.channels == 0 else way.last,
+                lifted=column.lifted,
             )
             pixels = way.pixels
             if way.paired and not outer and words:

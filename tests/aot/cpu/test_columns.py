@@ -84,6 +84,31 @@ def test_each_block_equals_numpy(core, shape, filters, call, dsp, tmp_path, comp
     np.testing.assert_array_equal(result.outputs[0], case.expected.reshape(result.outputs[0].shape))
 
 
+@pytest.mark.parametrize("zero", [-128, 4])
+@pytest.mark.parametrize("core", ["cortex_m0plus", "cortex_m3"])
+def test_one_function_requantizes_long_columns(core, zero, tmp_path, compiler):
+    """From 144 products on; an odd last pixel twice.  Fewer ones, or odd channels, are requantized
+    by each kernel itself."""
+    case = conv_case(5, 5, 16, 6, (3, 3), (1, 1), (0, 0, 0, 0), "tflite", zero=zero)
+    code = native.compiled(case.module, "net", "thumb")
+    source = native.source_of(code)
+    assert "htvm_spread_scaled_two(" in source
+    assert f"(uint32_t)36, (uint32_t)6, (uint32_t)6, {zero});" in source
+    (made,) = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, core).outputs
+    np.testing.assert_array_equal(made, case.expected.reshape(made.shape))
+
+    def check() -> None:
+        loaded = native.library([code], tmp_path, native.trapping(compiler))
+        (made,) = native.run(code, loaded, case.inputs)
+        np.testing.assert_array_equal(made, case.expected.reshape(made.shape))
+
+    native.in_child(check)
+    for c, k in ((12, 6), (16, 5)):
+        other = conv_case(5, 5, c, k, (3, 3), (1, 1), (0, 0, 0, 0), "tflite", zero=zero)
+        source = native.source_of(native.compiled(other.module, "net", "thumb"))
+        assert "htvm_spread_scaled_two(" not in source
+
+
 @pytest.mark.rotating(3)
 @pytest.mark.parametrize(
     ("shape", "filters", "call"),

@@ -36,6 +36,7 @@ htvm_spread_two_by_two_long i i b 36
 htvm_spread_one_by_four i i b 6
 htvm_spread_one_by_two i i b 3
 htvm_scaled_one b w b i i u 5 24 -128
+htvm_spread_scaled_two b i b i i u 36 8 9 3
 htvm_scaled_one_alike b w b i i u 5 12 3
 htvm_scaled_two b w b i i u 5 8 9 -128
 htvm_scaled_two_paired b w b i i u 5 8 8 1 -128
