@@ -40,6 +40,9 @@ HOST_FLAGS: tuple[str, ...] = ("-std=c11", "-O2", "-ffp-contract=off")
 # first linked with it, which takes 8 s per core and target; few programs need it.
 _WITHOUT_LIBRARY = "-rtlib=none"
 
+# Only ELF lets a shared library lack what it calls, unless told otherwise.
+_COMPLETE = () if sys.platform in ("darwin", "win32") else ("-Wl,-z,defs",)
+
 # ISO C wants a declaration in every file.
 _FIRST = ("first.c", "typedef int htvm_first_t;\n")
 
@@ -290,13 +293,14 @@ class Compiler:
 
     def _link(self, line: list[str], environment: dict[str, str], where: str) -> None:
         """Compile and link; repeat with zig's runtime library if something from it is missing."""
-        linked = not {"-c", "-shared"}.intersection(line)
+        linked = "-c" not in line
         if self.is_gcc and line[: len(self.cross)] == [*self.cross]:
             # Its own start-up and C library are left out, not what its instructions call.
             line = [*line, "-nostdlib", "-lgcc"] if linked else line
         elif linked and line[: len(self.cross)] == [*self.cross]:
             try:
-                _call([*line, _WITHOUT_LIBRARY], environment, self.timeout_s, where)
+                without = [_WITHOUT_LIBRARY, *(_COMPLETE if "-shared" in line else ())]
+                _call([*line, *without], environment, self.timeout_s, where)
                 return
             except CompileError as error:
                 if "undefined symbol" not in error.output:
