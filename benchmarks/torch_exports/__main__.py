@@ -3,12 +3,13 @@
 Fifteen small networks (`networks.py`, weights by a seed) are quantized per tensor and per channel
 by torchao's XNNPACK quantizer, by its x86 quantizer, and by HTVM's for a Cortex-M4 (weights per
 channel) and DIANA's digital core (powers of two, per tensor); calibrated (ptq) or trained for four
-steps (qat); and exported.  Each quantize node's results are compared with torch's over 20 random
-inputs, fed with torch's own integers, so that no difference is counted twice; outputs are
-compared end to end.  HTVM computes natively for generic.cpu.  Beside it stands torch against
-itself: results that are others if it computes the same integers in float64.
+steps (qat); and exported.  Each quantize node's results are compared with torch's over 20 to 200
+random inputs (100,000 results, if possible), fed with torch's own integers, so that no difference
+is counted twice; outputs are compared end to end.  HTVM computes natively for generic.cpu.  Beside
+it stands torch against itself: results that are others if it computes the same integers in
+float64.
 
-Needs the extra torch; 10 minutes (`--out docs/results` updates docs/results/torch_exports.*).
+Needs the extra torch; 15 minutes (`--out docs/results` updates docs/results/torch_exports.*).
 """
 
 from __future__ import annotations

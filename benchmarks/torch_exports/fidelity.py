@@ -8,6 +8,7 @@ between dequantize and quantize computes.
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +22,7 @@ from htvm.frontend.torch.archive import read_archive
 from htvm.frontend.torch.program import Argument, Ref, TorchNode, TorchProgram
 
 _BORDER = "border_"
+_RESULTS, _FEWEST, _MOST = 100_000, 20, 200
 _NEAR = 1e-5  # of the largest output: reals that are not quantized differ in their last bits
 
 
@@ -143,8 +145,15 @@ def _quantizes(target: object) -> bool:
     return ".quantize_per_tensor" in str(target)
 
 
-def measured(program: torch.export.ExportedProgram, inputs: int = 20, seed: int = 1) -> Fidelity:
-    """Return how a program's integers compare with torch's, over some random inputs."""
+def measured(program: torch.export.ExportedProgram, inputs: int = 0, seed: int = 1) -> Fidelity:
+    """Return how a program's integers compare with torch's, over random inputs.
+
+    Args:
+        program: a quantized one.
+        inputs: how many; 0: as many as give `_RESULTS`, of which a single one that differs is
+            below any bound of interest, but from `_FEWEST` to `_MOST`.
+        seed: of the inputs.
+    """
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
     read = read_archive(buffer.getvalue(), "the program")
@@ -153,6 +162,8 @@ def measured(program: torch.export.ExportedProgram, inputs: int = 20, seed: int 
     interpreter = _Tensors(program.graph_module)
     state = _state(program)
     generator = torch.Generator().manual_seed(seed)
+    results = sum(math.prod(item.shape) for item in parts.model.outputs)
+    inputs = inputs or min(max(_FEWEST, _RESULTS // results), _MOST)
     elements = different = largest = ends = ends_different = doubles_different = 0
     with torch.no_grad():
         for _ in range(inputs):
