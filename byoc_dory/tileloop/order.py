@@ -67,6 +67,7 @@ class _Shape:
         tensors: of each operand and the result: name, whether it is resident or preloaded, number
             of buffers, and number of loops around its transfer.
         several: whether a computation may take several starts.
+        copied: operands that are copied before a tile is started.
         program: a program of this shape.
     """
 
@@ -74,6 +75,7 @@ class _Shape:
     counts: tuple[int, ...]
     tensors: tuple[tuple[str, bool, bool, int, int], ...]
     several: bool
+    copied: frozenset[str]
     program: TileProgram = field(compare=False)
 
     @classmethod
@@ -90,8 +92,8 @@ class _Shape:
             for each in (*program.operands, program.result)
         ]
         counts = tuple(axis.count for axis in program.axes)
-        several = program.compute.several
-        return cls(program.pipeline, counts, tuple(tensors), several, program)
+        several, copied = program.compute.several, program.compute.copied
+        return cls(program.pipeline, counts, tuple(tensors), several, copied, program)
 
 
 @lru_cache(256)
@@ -178,7 +180,8 @@ class _Rehearsal:
             if self.program.waits_for_readers(operand):
                 self.running = [other for other in self.running if other.number >= tile.number]
             buffer = self._buffer(operand, tile)
-            for other in self.running:
+            copied = operand.name in self.program.compute.copied
+            for other in () if copied else self.running:
                 if self._buffer(operand, other) == buffer:
                     raise self._error(
                         f"'load' of {_text(tile)} overwrites '{operand.name}', "

@@ -101,6 +101,7 @@ class Compute:
         given: what the class takes besides: numbers that the C function is not given.
         beside: operands that nobody touches before a tile is finished, as only others read or write
             them.
+        copied: operands that nobody reads any more when a tile is started, as they were copied.
     """
 
     kind: type[Trigger] | str
@@ -111,6 +112,7 @@ class Compute:
     function: str = ""
     given: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
     beside: frozenset[str] = frozenset()
+    copied: frozenset[str] = frozenset()
 
 
 class LoopTile:

@@ -402,6 +402,29 @@ LAYER = conv2d_layer(
 )
 
 
+@pytest.mark.parametrize(
+    ("copied", "buffers", "message"),
+    [
+        ({"a"}, 2, ""),
+        (set(), 2, "which tile 0 is being computed from"),
+        ({"b"}, 2, "which tile 0 is being computed from"),
+        ({"a"}, 1, "before 'start' of tile 0 reads it"),
+    ],
+)
+def test_buffers_of_what_is_copied_are_free_when_a_tile_is_started(
+    copied: set[str], buffers: int, message: str
+) -> None:
+    pipeline = cluster.ENGINE_BEHIND_COPIES
+    case = Case(pipeline, (4, 1), (buffers, 2, 2), resident=(False, True, True))
+    program = case.program()
+    program = replace(program, compute=replace(program.compute, copied=frozenset(copied)))
+    if not message:
+        check(program)
+        return
+    with pytest.raises(TileProgramError, match=message):
+        check(program)
+
+
 @pytest.mark.parametrize("name", ["CORES_IN_TURN", "CORES_BESIDE"])
 def test_planning_refuses_a_wrong_pipeline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_program, name, pipeline("load compute arrive store"))

@@ -71,6 +71,18 @@ ENGINE_BESIDE = Pipeline(
     ),
 )
 
+ENGINE_BEHIND_COPIES = Pipeline(
+    "of three tiles one is loaded, one copied and started, one stored",
+    (
+        Action(Verb.LOAD),
+        Action(Verb.ARRIVE, 1),
+        Action(Verb.START, 1),
+        Action(Verb.FINISH, 2),
+        Action(Verb.STORE, 2),
+    ),
+)
+"""Of tiles that the cores copy before they are started: their buffers are free again then."""
+
 
 DONE = "done"
 """The call of a tile that was computed together with the layer before."""

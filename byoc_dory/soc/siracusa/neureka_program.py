@@ -20,7 +20,12 @@ from byoc_dory.soc.base import Soc
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.cost import sum_cycles
 from byoc_dory.soc.cluster.packing import constants_of, has_sum_table
-from byoc_dory.soc.cluster.program import ENGINE_BESIDE, ENGINE_IN_TURN, sum_fields
+from byoc_dory.soc.cluster.program import (
+    ENGINE_BEHIND_COPIES,
+    ENGINE_BESIDE,
+    ENGINE_IN_TURN,
+    sum_fields,
+)
 from byoc_dory.soc.cluster.rows import RowsOf, matrix_result, row_program, transfer_cost
 from byoc_dory.soc.cluster.tiles import units_of
 from byoc_dory.soc.siracusa.neureka_core import Neureka
@@ -163,8 +168,13 @@ def neureka_program(core: Neureka, layer: Weighted, plan: LayerPlan) -> TileProg
         beside = frozenset(operand.name for operand in further)
         operands += further
         fields |= sum_of(layer, plan, y, block.bytes)
-    compute = Compute("jobs", fields, beside=beside)
-    return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, ENGINE_BESIDE)
+    # The engine itself reads the constants, which are loaded once if all channels are; and a
+    # buffer of the result would have to be stored before the next load is waited for.
+    ahead = view_of(layer).copied and k.count == 1 and plan.resident_output
+    copied = frozenset({"in"}) if ahead else frozenset[str]()
+    compute = Compute("jobs", fields, beside=beside, copied=copied)
+    overlapped = ENGINE_BEHIND_COPIES if ahead else ENGINE_BESIDE
+    return row_program(layer, plan, (y, k), operands, out, compute, ENGINE_IN_TURN, overlapped)
 
 
 def _result(layer: Weighted, plan: LayerPlan, y: TileAxis, k: TileAxis) -> Operand:
