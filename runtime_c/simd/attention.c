@@ -1,26 +1,13 @@
 /* Attention of one query over many positions; see htvm_attention.h. */
 #include "htvm_attention.h"
 
-#include "htvm_scale.h"
-#include "htvm_simd.h"
-
-static int32_t score(const htvm_scores_t *p, int32_t product, int8_t mask)
-{
-    const int32_t s = htvm_limit(htvm_scale(product, p->mul, p->add, p->shift), -128, 127);
-    return p->sums[p->before[s + 128] + p->mask[mask + 128] + 256];
-}
-
 /* One by one; also where the mask varies. */
 static int32_t scores_of(const htvm_scores_t *p, const uint8_t *query, const uint8_t *keys,
                          const int8_t *mask, uint32_t count, uint32_t words, int8_t *scores,
                          int32_t largest)
 {
-    for (uint32_t n = 0; n < count; n++) {
-        int32_t sum = 0;
-        for (uint32_t i = 0; i < words; i++, keys += 4) {
-            sum = htvm_dot4(htvm_load4(query + 4u * i), htvm_load4(keys), sum);
-        }
-        const int32_t masked = score(p, sum, mask[n]);
+    for (uint32_t n = 0; n < count; n++, keys += 4u * words) {
+        const int32_t masked = htvm_attention_score(p, query, keys, mask[n], words);
         scores[n] = (int8_t)masked;
         largest = htvm_max(largest, masked);
     }
@@ -167,8 +154,6 @@ void htvm_attention_mix(const int8_t *weights, const uint8_t *values, uint32_t c
     sums[3] = s3;
 #endif
     for (uint32_t n = 0; n < count; n++, values += pitch) {
-        for (uint32_t i = 0; i < 4u; i++) {
-            sums[i] += (int32_t)weights[n] * (int8_t)values[i];
-        }
+        htvm_attention_add(weights[n], values, sums);
     }
 }

@@ -6,6 +6,9 @@
 
 #include <stdint.h>
 
+#include "htvm_scale.h"
+#include "htvm_simd.h"
+
 /* How a product becomes a masked score. */
 typedef struct {
     int32_t mul, add;
@@ -15,6 +18,26 @@ typedef struct {
     const int8_t *mask;        /* function of masks -128 to 127, */
     const int8_t *sums;        /* and of the sums of both, -256 to 255 */
 } htvm_scores_t;
+
+/* The masked score of one key of `words` words. */
+HTVM_INLINE int32_t htvm_attention_score(const htvm_scores_t *p, const uint8_t *query,
+                                         const uint8_t *key, int8_t mask, uint32_t words)
+{
+    int32_t sum = 0;
+    for (uint32_t i = 0; i < words; i++) {
+        sum = htvm_dot4(htvm_load4(query + 4u * i), htvm_load4(key + 4u * i), sum);
+    }
+    const int32_t s = htvm_limit(htvm_scale(sum, p->mul, p->add, p->shift), -128, 127);
+    return p->sums[p->before[s + 128] + p->mask[mask + 128] + 256];
+}
+
+/* Adds weight * values[0..3] to four sums. */
+HTVM_INLINE void htvm_attention_add(int32_t weight, const uint8_t *values, int32_t sums[4])
+{
+    for (uint32_t i = 0; i < 4u; i++) {
+        sums[i] += weight * (int8_t)values[i];
+    }
+}
 
 /* scores[n] of `count` keys of `words` words each; returns the largest of these and `largest`. */
 int32_t htvm_attention_scores(const htvm_scores_t *p, const uint8_t *query, const uint8_t *keys,

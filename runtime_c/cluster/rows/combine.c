@@ -5,8 +5,10 @@
 #ifdef __riscv_xcvsimd
 #include "htvm_scale.h"
 #define LIMITED htvm_limit
+#define ADD_SHIFT htvm_add_shift
 #else
 #define LIMITED cluster_clip
+#define ADD_SHIFT(value, add, shift) (((value) + (add)) >> (shift))
 #endif
 
 /* What is known when a loop is specialised. */
@@ -43,7 +45,7 @@ CLUSTER_INLINE void combine(cluster_operands_t *v, uint32_t lanes, uint32_t step
         values[0][i] = (kind.multiplies ? a * b : a + b) * v->mul;
     }
     for (uint32_t i = 0; i < lanes; i++) {
-        values[0][i] = LIMITED((values[0][i] + v->add) >> v->shift, v->low, v->high);
+        values[0][i] = LIMITED(ADD_SHIFT(values[0][i], v->add, v->shift), v->low, v->high);
     }
     for (uint32_t i = 0; i < lanes; i++) {
         v->out[i] = (int8_t)values[0][i];

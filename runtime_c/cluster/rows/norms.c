@@ -161,10 +161,12 @@ CLUSTER_INLINE void take_reciprocal(scale_t *scale, uint32_t by, bool is_long)
     const uint32_t whole = 0x80000000u / by;
     uint32_t shift = 0;
     scale->reciprocal = whole + 1u;
-    if (is_long) {
-        while (1u << shift < by) {
-            shift++;
-        }
+    if (is_long) { /* the bits of by - 1, of which there are up to 8 */
+        const uint32_t most = by - 1u;
+        shift = most >> 4 != 0 ? 4u : 0u;
+        shift += most >> shift >> 2 != 0 ? 2u : 0u;
+        shift += most >> shift >> 1 != 0 ? 1u : 0u;
+        shift += most >> shift;
         /* The bits behind `whole`, divided without a division: exact, as the remainder is small. */
         const uint32_t rest = (0x80000000u - whole * by) << shift;
         const uint32_t bits = (uint32_t)((uint64_t)(2u * rest) * (whole + 1u) >> 32);

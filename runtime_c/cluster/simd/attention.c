@@ -1,6 +1,7 @@
 /* cluster_attention for cores with SIMD: heads and queries are shared among the cores. */
 #include "htvm_attention.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cluster_kernels.h"
@@ -11,6 +12,9 @@
 /* With this many positions or fewer, weights are computed one by one, else for each distance from the
  * largest score. */
 #define FEW 96u
+
+/* Sums of this many products of bytes fit 32 bits; with more, they are scaled in 64 bits. */
+#define MOST_NARROW 0x8000u
 
 /* How exponentials become weights. */
 typedef struct {
@@ -47,20 +51,35 @@ HTVM_INLINE void weights_of(const weights_t *v, int8_t *scores, uint32_t lanes)
     }
 }
 
+/* With fewer positions than this, calls would take longer than their loops save. */
+#define FEWEST 4u
+
 /* Turns masked scores into weights. */
-static void weigh(const cluster_attention_t *v, int8_t *scores, uint32_t count, int8_t *table,
+HTVM_INLINE void weigh(const cluster_attention_t *v, int8_t *scores, uint32_t count, int8_t *table,
                   int32_t largest)
 {
     const uint32_t *const exponentials = v->exponentials;
-    const uint32_t sum = htvm_attention_sum(scores, count, exponentials, largest);
+    uint32_t sum = 0;
+    if (count >= FEWEST) {
+        sum = htvm_attention_sum(scores, count, exponentials, largest);
+    } else {
+        for (uint32_t n = 0; n < count; n++) {
+            sum += exponentials[largest - scores[n]];
+        }
+    }
     const uint32_t highest = v->levels - 1u;
     if (count <= FEW) {
         const weights_t how = {exponentials + largest, v->after, highest, sum, UINT32_MAX / sum};
         for (; count >= 4u; count -= 4u, scores += 4) {
             weights_of(&how, scores, 4);
         }
-        for (; count != 0; count--) {
-            weights_of(&how, scores++, 1);
+        if (count >= 2u) {
+            weights_of(&how, scores, 2);
+            scores += 2;
+            count -= 2u;
+        }
+        if (count != 0) {
+            weights_of(&how, scores, 1);
         }
         return;
     }
@@ -101,8 +120,52 @@ static void weigh(const cluster_attention_t *v, int8_t *scores, uint32_t count, 
     htvm_attention_weights(scores, count, table, largest);
 }
 
-static void attend(const cluster_attention_t *v, uint32_t head, uint32_t query, int8_t *table)
+/* What all rows have in common. */
+typedef struct {
+    const cluster_attention_t *args;
+    htvm_scores_t scores;
+    bool is_narrow; /* no scaled sum of weights times values leaves 32 bits */
+} rows_t;
+
+static rows_t rows_of(const cluster_attention_t *v, uint32_t positions)
 {
+    const cluster_requant_t *const r = &v->requant;
+    const rows_t rows = {
+        .args = v,
+        .scores = {
+            .mul = v->mul, .add = v->add, .shift = v->shift, .open = v->tables,
+            .shut = v->tables + 256, .before = v->tables + 512, .mask = v->tables + 768,
+            .sums = v->tables + 1024,
+        },
+        .is_narrow = r->mul >= 0 && r->add >= 0 && r->shift < 32u && positions <= MOST_NARROW &&
+                     (uint64_t)(uint32_t)r->mul * (128u * 128u * positions) + (uint32_t)r->add <=
+                         INT32_MAX,
+    };
+    return rows;
+}
+
+/* Scales four sums, and stores them. */
+HTVM_INLINE void store_scaled(const rows_t *rows, const int32_t sums[4], int8_t *out)
+{
+    const cluster_requant_t r = rows->args->requant;
+    int32_t y[4];
+    if (rows->is_narrow) {
+        for (uint32_t j = 0; j < 4u; j++) {
+            y[j] = htvm_limit(htvm_scale(sums[j], r.mul, r.add, r.shift), r.low, r.high);
+        }
+    } else {
+        for (uint32_t j = 0; j < 4u; j++) {
+            y[j] = htvm_scale_wide(sums[j], r.mul, r.add, r.shift, r.low, r.high);
+        }
+    }
+    for (uint32_t j = 0; j < 4u; j++) {
+        out[j] = (int8_t)y[j];
+    }
+}
+
+static void attend(const rows_t *rows, uint32_t head, uint32_t query, int8_t *table)
+{
+    const cluster_attention_t *const v = rows->args;
     const uint32_t size = v->size, words = size / 4u;
     const uint32_t positions = v->cached + (v->key != NULL ? 1u : 0u);
     const uint32_t row = head * v->queries + query;
@@ -111,29 +174,38 @@ static void attend(const cluster_attention_t *v, uint32_t head, uint32_t query, 
     const uint8_t *const q = (const uint8_t *)v->query + row * size;
     const int8_t *const mask = v->mask + (v->masks > 1u ? query * positions : 0u);
     int8_t *const scores = table + 256;
-    const htvm_scores_t how = {
-        .mul = v->mul, .add = v->add, .shift = v->shift, .open = v->tables,
-        .shut = v->tables + 256, .before = v->tables + 512, .mask = v->tables + 768,
-        .sums = v->tables + 1024,
-    };
-    int32_t top = htvm_attention_scores(&how, q, keys, mask, v->cached, words, scores, -128);
+    const uint32_t cached = v->cached;
+    const htvm_scores_t *const how = &rows->scores;
+    int32_t top = -128;
+    if (cached >= FEWEST) {
+        top = htvm_attention_scores(how, q, keys, mask, cached, words, scores, top);
+    } else { /* without a call */
+        for (uint32_t n = 0; n < cached; n++) {
+            const int32_t one = htvm_attention_score(how, q, keys + n * size, mask[n], words);
+            scores[n] = (int8_t)one;
+            top = htvm_max(top, one);
+        }
+    }
     if (v->key != NULL) {
         const uint8_t *const own = (const uint8_t *)v->key + head * size;
-        top = htvm_attention_scores(&how, q, own, mask + v->cached, 1, words, scores + v->cached, top);
+        const int32_t one = htvm_attention_score(how, q, own, mask[cached], words);
+        scores[cached] = (int8_t)one;
+        top = htvm_max(top, one);
     }
     weigh(v, scores, positions, table, top);
     for (uint32_t i = 0; i < size; i += 4u) {
         int32_t sums[4] = {0, 0, 0, 0};
-        htvm_attention_mix(scores, values + i, v->cached, size, sums);
+        if (cached >= FEWEST) {
+            htvm_attention_mix(scores, values + i, cached, size, sums);
+        } else {
+            for (uint32_t n = 0; n < cached; n++) {
+                htvm_attention_add(scores[n], values + n * size + i, sums);
+            }
+        }
         if (v->value != NULL) {
-            const uint8_t *const own = (const uint8_t *)v->value + head * size + i;
-            htvm_attention_mix(scores + v->cached, own, 1, size, sums);
+            htvm_attention_add(scores[cached], (const uint8_t *)v->value + head * size + i, sums);
         }
-        const cluster_requant_t *const r = &v->requant;
-        for (uint32_t j = 0; j < 4u; j++) {
-            const int32_t y = htvm_scale_wide(sums[j], r->mul, r->add, r->shift, r->low, r->high);
-            ((int8_t *)v->out)[row * size + i + j] = (int8_t)y;
-        }
+        store_scaled(rows, sums, (int8_t *)v->out + row * size + i);
     }
 }
 
@@ -149,8 +221,9 @@ void cluster_attention(const void *args, uint32_t core, uint32_t cores)
     const uint32_t positions = v->cached + (v->key != NULL ? 1u : 0u);
     int8_t *const scratch = (int8_t *)v->scratch + core * cluster_attention_scratch(positions);
     const cluster_share_t part = cluster_share(v->heads * v->queries, core, cores);
+    const rows_t rows = rows_of(v, positions);
     for (uint32_t item = part.begin; item < part.end; item++) {
         const uint32_t head = v->queries == 1u ? item : item / v->queries;
-        attend(v, head, item - head * v->queries, scratch);
+        attend(&rows, head, item - head * v->queries, scratch);
     }
 }

@@ -139,7 +139,9 @@ static void four_columns(const cluster_matmul_t *m, uint32_t matrix, uint32_t k,
 static void four_by_four(const cluster_matmul_t *m, cluster_share_t rows)
 {
     const uint8_t *const second = (const uint8_t *)m->second;
-    const cluster_requant_t *const r = &m->requant;
+    const cluster_requant_t r = m->requant; /* stays in registers, whatever is stored */
+    const uint8_t *const a_rows = (const uint8_t *)m->a;
+    uint8_t *const out = (uint8_t *)m->out;
     uint32_t columns[4];
     const uint32_t a = htvm_load4(second), b = htvm_load4(second + 4);
     const uint32_t c = htvm_load4(second + 8), d = htvm_load4(second + 12);
@@ -149,10 +151,13 @@ static void four_by_four(const cluster_matmul_t *m, cluster_share_t rows)
                      (d >> at & 255u) << 24;
     }
     for (uint32_t i = rows.begin; i < rows.end; i++) {
-        const uint32_t row = htvm_load4((const uint8_t *)m->a + 4u * i);
+        const uint32_t row = htvm_load4(a_rows + 4u * i);
+        int32_t y[4];
         for (uint32_t j = 0; j < 4u; j++) {
-            const int32_t scaled = htvm_scale(htvm_dot4(row, columns[j], 0), r->mul, r->add, r->shift);
-            ((uint8_t *)m->out)[4u * i + j] = (uint8_t)htvm_limit(scaled, r->low, r->high);
+            y[j] = htvm_scale(htvm_dot4(row, columns[j], 0), r.mul, r.add, r.shift);
+        }
+        for (uint32_t j = 0; j < 4u; j++) {
+            out[4u * i + j] = (uint8_t)htvm_limit(y[j], r.low, r.high);
         }
     }
 }
