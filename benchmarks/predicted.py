@@ -8,7 +8,8 @@ attention, the digits and ResNet-8. The CPU's kernels count separately, by the e
 core: figures per element and per multiply-accumulate, for decisions before there is code. On the
 cluster all cores share most of these kernels, which then take far less. `htvm explain` does not use
 these estimates but simulates the code itself: the next table. A kernel may hold several layers, and
-kernels that share a layer, such as a padding and its convolution, count as one.
+kernels that share a layer, such as a padding and its convolution, or the parts of a layer in blocks
+of rows, count as one.
 
 The error of a layer is predicted over simulated cycles, less one.
 """
@@ -95,8 +96,13 @@ def errors_of(compiled: Compiled, result: RunResult, target: str) -> Iterator[Ro
     """Every layer of a run that has a prediction."""
     network, schedule = compiled.source.name, compiled.options.tiling.schedule
     groups: list[tuple[set[str], int]] = []
+    in_parts: dict[tuple[str, ...], tuple[int, int]] = {}
     for step, ran in zip(compiled.program.steps, result.layers, strict=True):
         if ran.cycles is None or step.kind not in _KINDS:
+            continue
+        if step.part:
+            predicted, taken = in_parts.get(step.layers, (0, 0))
+            in_parts[step.layers] = predicted + step.predicted_cycles, taken + ran.cycles
             continue
         if step.kind != "cpu":
             yield Row(
@@ -109,6 +115,8 @@ def errors_of(compiled: Compiled, result: RunResult, target: str) -> Iterator[Ro
             groups.remove(other)
             names, cycles = names | other[0], cycles + other[1]
         groups.append((names, cycles))
+    for layers, (predicted, taken) in in_parts.items():
+        yield Row(network, target, schedule, " + ".join(layers), "layer", predicted, taken)
     for names, cycles in groups:
         known = [name for name in compiled.dispatch.kinds if name in names]
         estimates = [one_core_cycles(compiled, name) for name in known]

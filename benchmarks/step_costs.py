@@ -26,7 +26,7 @@ from htvm.module import Module
 from htvm.progress import Progress
 from htvm.result import RunResult
 from htvm.tools.cli.arguments import open_model
-from htvm.tools.explain.step_costs import build_costs
+from htvm.tools.explain.step_costs import BuildCosts, build_costs
 from htvm.tools.report.table import Column, Table, count, text
 
 __all__ = ["Line", "line_of", "made_of", "run"]
@@ -46,7 +46,7 @@ What `htvm explain` says that a network takes, against a run of its C, with othe
 that the CPU's steps are measured with.  Of each line: the sum over all steps, the CPU's included,
 and the step with the largest error of those that take at least 1 % of the time.  Wanted are 10 %
 in the sum, and 25 % in each such step.  A layer whose last tile the next one completes counts with
-that.
+that, and the parts of a layer in blocks of rows, with their starts, count as one.
 
 A step is predicted by an accelerator's cost model, or measured: the CPU's own code, simulated
 apart.  On Cortex-M cores, instructions are said and counted, the M55's by QEMU.  `python -m
@@ -88,6 +88,29 @@ class Line:
         return abs(self.error) <= SUM and abs(self.worst) <= STEP
 
 
+def _counted(module: Module, costs: BuildCosts, ran: RunResult) -> Iterator[tuple[str, int, int]]:
+    """Yield what counts as one step: its name and basis, what is said, and what it took."""
+    leaving = _leaving(module)
+    in_parts: dict[str, tuple[int, int]] = {}
+    said = own = 0
+    for step, cost, layer in zip(
+        module.compiled.program.steps, costs.steps, ran.layers, strict=True
+    ):
+        own += layer.instructions or layer.cycles or 0
+        said += cost.cycles or 0
+        if layer.name in leaving:
+            continue
+        if step.part:
+            name = f"{'+'.join(step.layers)} ({cost.basis})"
+            before = in_parts.get(name, (0, 0))
+            in_parts[name] = before[0] + said, before[1] + own
+        elif cost.cycles is not None:
+            yield f"{layer.name} ({cost.basis})", said, own
+        said = own = 0
+    for name, (said, own) in in_parts.items():
+        yield name, said, own
+
+
 def _leaving(module: Module) -> set[str]:
     """Return the layers whose last tile the next one completes: they end in that one's step."""
     kernels = (kernel for code in module.compiled.regions.values() for kernel in code.kernels)
@@ -102,18 +125,11 @@ def line_of(model: Model, target: str) -> Line:
     ran = module.run(seeded_inputs(model.inputs, 7))
     taken = ran.cycles or ran.instructions or 0
     worst, name = 0.0, ""
-    said = own = 0
-    leaving = _leaving(module)
-    for cost, layer in zip(costs.steps, ran.layers, strict=True):
-        own += layer.instructions or layer.cycles or 0
-        said += cost.cycles or 0
-        if layer.name in leaving:
-            continue
-        if own >= SHARE * taken and cost.cycles is not None:
+    for step, said, own in _counted(module, costs, ran):
+        if own >= SHARE * taken:
             error = said / own - 1
             if abs(error) > abs(worst):
-                worst, name = error, f"{layer.name} ({cost.basis})"
-        said = own = 0
+                worst, name = error, step
     return Line(model.name, target, costs.total or 0, taken, worst, name)
 
 

@@ -13,6 +13,12 @@ from byoc_dory.early import schedule_early
 from byoc_dory.emit import Emitter, RegionEmitter, StartingEmitter
 from byoc_dory.emit.text import Symbols
 from byoc_dory.errors import TilingError, UnsupportedError, named
+from byoc_dory.input_rows import (
+    InputRows,
+    check_input_rows,
+    first_input,
+    first_layers_by_rows,
+)
 from byoc_dory.layers import Layer, Tensor
 from byoc_dory.left import check_left
 from byoc_dory.plan import LayerPlan, RegionPlan
@@ -24,6 +30,9 @@ from byoc_dory.under_way import Running, check_under_way, crowded
 from byoc_dory.verdict import Refused
 
 _LOG = logging.getLogger(__name__)
+
+# Cycles that each part of a layer in bands of rows has to save, as each takes code of its own.
+_WORTH_PART = 1_500
 
 # Name of the copy of a border tensor in the accelerator's layout.
 _COPY = ".core"
@@ -63,11 +72,16 @@ def generate(
 
 @dataclass(frozen=True)
 class _Planned:
-    """Layers in the order of their execution, the accelerator of each by name, and their plan."""
+    """Layers in the order of their execution, the accelerator of each by name, and their plan.
+
+    ``rows``: the rows of an input that the host converts beside them, if it is not converted before
+    all layers.
+    """
 
     layers: tuple[Layer, ...]
     homes: Mapping[str, Accelerator]
     plan: RegionPlan
+    rows: InputRows | None = None
 
 
 class RegionGenerator:
@@ -117,6 +131,36 @@ class RegionGenerator:
     @cached_property
     def _planned(self) -> _Planned:
         """The layers in the order that takes fewest predicted cycles, and their plan."""
+        planned = self._whole_input()
+        return self._by_rows(planned.plan) or planned
+
+    def _by_rows(self, plan: RegionPlan) -> _Planned | None:
+        """Return the layers while an input is converted row by row, if that beats a plan."""
+        region, options = self.region, self.cost.options
+        plain = not (options.objective or options.layers)
+        if not (options.schedule == "overlapped" and plain) or plan.starts:
+            return None
+        rows = first_layers_by_rows(region, self.homes, self.layout, self.cost)
+        if rows is None:
+            return None
+        source = first_input(region)
+        assert source is not None  # its rows are converted
+        whole = self.layout.prologue(source, source.name, "_").predicted_cycles
+        try:
+            split = replace(region, layers=rows.layers, homes=())
+            own = plan_region(
+                split, rows.homes, self.cost, self.state_offsets, rows.starts, rows.beside
+            )
+        except TilingError as error:
+            _LOG.info("region '%s': '%s' is converted first: %s", region.name, source.name, error)
+            return None
+        saved = _cycles(plan) + whole - _cycles(own) - rows.cycles
+        if saved < _WORTH_PART * len(rows.starts):
+            return None
+        return _Planned(rows.layers, rows.homes, own, rows)
+
+    def _whole_input(self) -> _Planned:
+        """Return the layers in the order that takes fewest cycles after the inputs' conversion."""
         self._check_accepted()
         region = self.region
         early, is_clear = self._early()
@@ -228,12 +272,15 @@ class RegionGenerator:
             if not self.layout.native(tensor)
         }
         copy_names |= {tensor.name: tensor.name + _COPY for tensor in region.mapped}
-        kernels = [
-            self._prologue(tensor, copy_names) for tensor in entering if tensor.name in copy_names
-        ]
-        kernels += [self._prologue(mapped, copy_names, entry) for mapped, entry in self._maps()]
         layers = self._layers()
         plan = layers.plan
+        by_rows = {kernel.inputs for kernel in layers.kernels if kernel.kind == "prologue"}
+        kernels = [
+            self._prologue(tensor, copy_names)
+            for tensor in entering
+            if tensor.name in copy_names and (tensor.name,) not in by_rows
+        ]
+        kernels += [self._prologue(mapped, copy_names, entry) for mapped, entry in self._maps()]
         kernels += [_rename(kernel, copy_names) for kernel in layers.kernels]
         kernels += [
             self.layout.epilogue(
@@ -318,14 +365,20 @@ class RegionGenerator:
                 for turn, first in planned.starts.items()
                 if first == number
             ]
-            kernels = [*started, self._layer(layer, plan, symbol), *kernels]
+            kernels = [*started, *self._rows(number), self._layer(layer, plan, symbol), *kernels]
+        kernels = [*self._rows(-1), *kernels]
         if planned.starts:
             running = [
                 Running(kernel.layer, kernel.accelerator, kernel.program)
                 for kernel in kernels
                 if kernel.kind == "layer" and kernel.layer and kernel.program
             ]
-            check_under_way(running, planned.starts, self.region.name)
+            # Beside a layer that is started in its turn, only the host works.
+            early = {turn: first for turn, first in planned.starts.items() if first < turn}
+            check_under_way(running, early, self.region.name)
+        rows = self._planned.rows
+        if rows is not None:
+            check_input_rows(layers, rows.conversions, self.region.name)
         check_left(
             [
                 (kernel.accelerator, kernel.program)
@@ -334,6 +387,16 @@ class RegionGenerator:
             ]
         )
         return RegionKernels(tuple(kernels), planned)
+
+    def _rows(self, number: int) -> list[Kernel]:
+        """Return the conversion of rows after the start of a layer; -1: before all layers."""
+        planned = self._planned.rows
+        rows = None if planned is None else planned.conversions.get(number)
+        if rows is None:
+            return []
+        symbol = self._symbol(f"{rows.name}_to_core")
+        tensor = rows.whole
+        return [self.layout.prologue(tensor, tensor.name + _COPY, symbol, rows=rows)]
 
     def _start(self, layer: Layer, plan: LayerPlan, symbol: str) -> Kernel:
         emitter = self._planned.homes[layer.name].emitter(self.cost.soc)
@@ -380,6 +443,8 @@ def _cycles(plan: RegionPlan) -> int:
 
 def _rename(kernel: Kernel, copy_names: dict[str, str]) -> Kernel:
     """Return the kernel with border tensors replaced by their accelerator-layout copies."""
+    if kernel.kind == "prologue":
+        return kernel
     return replace(
         kernel,
         inputs=tuple(copy_names.get(name, name) for name in kernel.inputs),

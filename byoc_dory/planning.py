@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -204,6 +204,7 @@ def plan_region(
     cost: Cost,
     state_offsets: Mapping[str, int] | None = None,
     starts: Mapping[str, int] | None = None,
+    host: Callable[[int], int] = lambda number: 0,
 ) -> RegionPlan:
     """Return the plan of each layer of a region.
 
@@ -219,6 +220,8 @@ def plan_region(
             before and after the region; the budget in the options ends before these.
         starts: under the overlapped schedule, layers that are started before their turn: name of
             each, and number of the layer before which it is started.
+        host: returns the cycles of other work of the host while a layer that was started computes,
+            by the layer's number.
 
     Raises:
         TargetError: the objective is unknown.
@@ -254,7 +257,7 @@ def plan_region(
         region.layers, tilers, stored, leaving, region.name, state_offsets, cost.choices, begins,
         in_place,
     )  # fmt: skip
-    return _with_starts(plan, region, homes, cost, begins) if begins else plan
+    return _with_starts(plan, region, homes, cost, begins, host) if begins else plan
 
 
 def _others_read(layers: Sequence[Layer], number: int, first: int) -> bool:
@@ -270,6 +273,7 @@ def _with_starts(
     homes: Mapping[str, Accelerator],
     cost: Cost,
     starts: Mapping[int, int],
+    host: Callable[[int], int],
 ) -> RegionPlan:
     """Return the plan with layers that are started, and the cycles that this saves."""
     cycles = [
@@ -279,7 +283,7 @@ def _with_starts(
     plans, saved = list(plan.layers), plan.saved_cycles
     for number, first in starts.items():
         layer, home = region.layers[number], homes[region.layers[number].name]
-        beside = sum(cycles[first:number])
+        beside = sum(cycles[first:number]) + host(number)
         hidden = min(beside, home.started_cycles(cost.soc, layer, cost.options))
         plans[number] = replace(plan.layers[number], hidden=hidden)
         apart = home.plan_cost(cost.soc, layer, plans[number], cost.options)

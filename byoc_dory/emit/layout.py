@@ -14,8 +14,9 @@ from typing import Literal
 
 import numpy as np
 
+from byoc_dory.definition import Definition
 from byoc_dory.emit.text import part_name, rendered
-from byoc_dory.layers import Array, Tensor
+from byoc_dory.layers import Array, MapRows, Tensor
 from byoc_dory.region import BorderMap, Constant, Kernel
 
 
@@ -29,6 +30,7 @@ class Conversion:
         kind: into the accelerator's layout, or out of it.
         source, target: names of the buffers that it reads and writes.
         table: function of bytes that is applied during the conversion.
+        rows: which rows of the tensor to convert, if not all (`TensorLayout.has_rows_apart`).
     """
 
     tensor: Tensor
@@ -37,6 +39,7 @@ class Conversion:
     source: str
     target: str
     table: Constant | None = None
+    rows: MapRows | None = None
 
     @property
     def inward(self) -> bool:
@@ -48,11 +51,11 @@ class Conversion:
         """The function's C declaration, without a semicolon."""
         return f"int32_t {self.symbol}(const int8_t *in, int8_t *out)"
 
-    def kernel(self, text: str, cycles: int) -> Kernel:
+    def kernel(self, text: str, cycles: int, definition: Definition | None = None) -> Kernel:
         """Return the kernel with the function's C text and predicted cycles."""
         return Kernel(
             symbol=self.symbol,
-            layer_name=self.tensor.name,
+            layer_name=self.tensor.name if self.rows is None else self.rows.name,
             kind=self.kind,
             source=text,
             prototype=f"{self.signature};",
@@ -64,6 +67,7 @@ class Conversion:
             program=None,
             predicted_cycles=cycles,
             accelerator="cpu",
+            definition=definition,
         )
 
 
@@ -144,6 +148,10 @@ class TensorLayout(ABC):
             int64 ``[C, y, x]`` or ``[C]``, as the tensor's shape.
         """
 
+    def has_rows_apart(self, tensor: Tensor) -> bool:
+        """Return whether rows of a border tensor can be converted by themselves."""
+        return False
+
     @abstractmethod
     def convert(self, conversion: Conversion) -> Kernel:
         """Return the function that converts a tensor into this layout, or out of it."""
@@ -160,7 +168,12 @@ class TensorLayout(ABC):
         return f"of each byte of {source}"
 
     def prologue(
-        self, tensor: Tensor, target: str, symbol: str, border_map: BorderMap | None = None
+        self,
+        tensor: Tensor,
+        target: str,
+        symbol: str,
+        border_map: BorderMap | None = None,
+        rows: MapRows | None = None,
     ) -> Kernel:
         """Return the function that converts a region's input into this layout.
 
@@ -169,13 +182,14 @@ class TensorLayout(ABC):
             target: name of the buffer to fill.
             symbol: C name.
             border_map: a function of bytes to apply on the way.
+            rows: which rows to convert, if not all.
         """
         source, table = tensor.name, None
         if border_map is not None:
             source = border_map.source
             comment = self.table_comment(tensor, source)
             table = Constant(part_name(symbol, "table"), border_map.table, comment)
-        return self.convert(Conversion(tensor, symbol, "prologue", source, target, table))
+        return self.convert(Conversion(tensor, symbol, "prologue", source, target, table, rows))
 
     def epilogue(self, tensor: Tensor, source: str, symbol: str) -> Kernel:
         """Return the function that converts a result to its layout outside of the region."""

@@ -96,6 +96,15 @@ class TensorPart(Tensor):
         return self.whole if self.inside else self
 
 
+@dataclass(frozen=True)
+class MapRows(TensorPart):
+    """Rows of a map, of all its channels.
+
+    Attributes:
+        first: number of the first one.
+    """
+
+
 def matrix(name: str, rows: int, columns: int, dtype: str = "int8") -> Tensor:
     """Return a matrix as a tensor ``(columns, rows, 1)``, stored row by row."""
     return Tensor(name, (columns, rows, 1), dtype, "NHWC")

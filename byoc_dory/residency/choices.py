@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from math import inf
@@ -51,6 +50,7 @@ class LayerChoices:
         may_leave: bool,
         passing_bytes: int,
         always_resident: tuple[bool, ...] = (),
+        in_one_tile: bool = False,
     ) -> None:
         """Check that there are choices; they are found when they are needed.
 
@@ -63,6 +63,7 @@ class LayerChoices:
                 heuristics also pick a tile for the rest of L1.
             always_resident: for each operand, whether it is in L1 as a whole in any case; empty for
                 none.
+            in_one_tile: whether the only tile is the whole layer.
 
         Raises:
             TilingError: no tile fits.
@@ -71,6 +72,7 @@ class LayerChoices:
         self.solutions: dict[tuple[Tile, int], Solution] = {}
         self._passing_bytes = passing_bytes
         self._input_names, self._may_find, self._may_leave = input_names, may_find, may_leave
+        self._in_one_tile = in_one_tile
         require_feasible(tiler.problem)
         self._always_resident = always_resident or (False,) * len(may_find)
 
@@ -106,13 +108,6 @@ class LayerChoices:
                 hint="keep fewer inputs in L1",
             )
         return tuple(choices)
-
-    def in_one_tile(self) -> LayerChoices:
-        """Return the same with only those choices whose tile is the whole layer."""
-        alike = copy(self)
-        whole = self.tiler.problem.whole
-        alike.choices = tuple(each for each in self.choices if each.tile == whole)
-        return alike
 
     def solution(self, choice: Choice) -> Solution:
         """Return the tile of a choice, with the tiler's information about it."""
@@ -156,6 +151,8 @@ class LayerChoices:
 
     def _without_residents(self, no_residents: tuple[bool, ...]) -> list[Choice]:
         """Return choices without residents, with one and two buffers."""
+        if self._in_one_tile:
+            return self.with_residents(no_residents, False)
         choices: list[Choice] = []
         if self.tiler.objective is None:
             for buffers in (1, 2):
@@ -207,9 +204,12 @@ class LayerChoices:
     def _whole_maps(self) -> list[Tile]:
         """Return tiles of whole maps that fit the weight memory, the largest first."""
         problem = self.tiler.problem
-        tiles = [
-            replace(problem.whole, k=k) for k in candidate_sizes(problem, problem.k)[::-1].tolist()
-        ]
+        sizes = (
+            [problem.whole.k]
+            if self._in_one_tile
+            else candidate_sizes(problem, problem.k)[::-1].tolist()
+        )
+        tiles = [replace(problem.whole, k=k) for k in sizes]
         fitting = [
             tile
             for tile in tiles
@@ -222,7 +222,7 @@ class LayerChoices:
     def _whole_rows(self) -> list[Tile]:
         """Return tiles of ranges of rows with all channels, the largest first."""
         problem = self.tiler.problem
-        if not problem.rows_apart or self.tiler.objective is not None:
+        if not problem.rows_apart or self.tiler.objective is not None or self._in_one_tile:
             return []
         rows = candidate_sizes(problem, problem.y)[::-1].tolist()
         return [replace(problem.whole, y=y) for y in rows if y < problem.y.size]

@@ -132,14 +132,13 @@ def region_choices(
         operand_groups = tuple(input_names.index(name) for name in input_names)
         key = (
             *tiler.cost_key, operand_groups, may_find, may_leave, passing, tiler.objective,
-            tiler.options.objective, always_resident,
+            tiler.options.objective, always_resident, number in starts,
         )  # fmt: skip
         if key not in choice_cache:
             choice_cache[key] = LayerChoices(
-                tiler, input_names, may_find, may_leave, passing, always_resident
+                tiler, input_names, may_find, may_leave, passing, always_resident, number in starts
             )
-        offer = choice_cache[key]
-        layer_choices.append(offer.in_one_tile() if number in starts else offer)
+        layer_choices.append(choice_cache[key])
     problem = RegionProblem(
         name=region,
         limit=limit,

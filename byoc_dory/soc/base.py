@@ -294,12 +294,19 @@ class Accelerator(ABC):
         """Return why a layer cannot be started, and be waited for after others; empty if it can."""
         return f"calls of '{self.name}' return when their layer is done"
 
+    def computes_beside_host(self, layer: Layer) -> bool:
+        """Whether a layer in one tile can be started, and be waited for after work of the host.
+
+        Its emitter is then a `StartingEmitter`.
+        """
+        return False
+
     def overwrites(self, layer: Layer) -> bool:
         """Whether the result of a layer in one tile may be written over its only operand."""
         return False
 
     def started_cycles(self, soc: Soc, layer: Layer, options: TilingOptions) -> int:
-        """Return the cycles for which a layer that was started (`held_back`) computes."""
+        """Return the cycles for which a layer that was started computes."""
         raise NotImplementedError(self.name)
 
     @property

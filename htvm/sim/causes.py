@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from htvm.activity import Interval
@@ -40,14 +41,18 @@ class EventLog:
     def __init__(self, events: Iterable[Mapping[str, Any]]) -> None:
         self._events = sorted(events, key=lambda event: event["start"])
         self._starts = [event["start"] for event in self._events]
+        self._ends = list(accumulate((event["end"] for event in self._events), max))
 
     def causes(self, begin: int, end: int) -> Causes:
         """Return the cycles from ``begin`` to ``end`` by cause.
 
-        Every event that starts in between must also end there: at the end of a program step all
-        devices are idle.
+        Of an event that began before, or ends behind, the part in between counts: a layer may be
+        started in one program step, and be waited for in another.
         """
-        events = self._events[bisect_left(self._starts, begin) : bisect_left(self._starts, end)]
+        first, last = bisect_right(self._ends, begin), bisect_left(self._starts, end)
+        events = [
+            _within(event, begin, end) for event in self._events[first:last] if event["end"] > begin
+        ]
         cores = [
             event
             for event in events
@@ -99,6 +104,22 @@ class EventLog:
 def is_hart(unit: str) -> bool:
     """Whether a unit is a single hart."""
     return _HART.fullmatch(unit) is not None
+
+
+def _within(event: Mapping[str, Any], begin: int, end: int) -> Mapping[str, Any]:
+    """Return the part of an event between two cycles: of all of it, its array works first."""
+    start, stop = max(event["start"], begin), min(event["end"], end)
+    if (start, stop) == (event["start"], event["end"]):
+        return event
+    weights = event["start"] + event.get("array", 0)
+    trigger = weights + event.get("weights", 0)
+    return {
+        **event,
+        "start": start,
+        "end": stop,
+        "array": max(0, min(stop, weights) - start),
+        "weights": max(0, min(stop, trigger) - max(start, weights)),
+    }
 
 
 def _computing(events: Sequence[Mapping[str, Any]]) -> tuple[int, int]:

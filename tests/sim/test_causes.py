@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -100,3 +102,16 @@ def test_cores_and_an_accelerator_at_once(seed: int) -> None:
     assert got.array >= (busy[0] & ~busy[1]).sum()
     alone = EventLog(jobs).causes(0, cycles)
     assert alone.array == sum(job["array"] for job in jobs)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts_of_a_run_add_up_to_it(seed: int) -> None:
+    """Wherever steps end, also while devices are at work."""
+    rng = np.random.default_rng([seed, 1])
+    cycles = int(rng.integers(2, 500))
+    log = EventLog(random_events(rng, cycles))
+    steps = [0, *sorted(rng.integers(0, cycles, 6).tolist()), cycles]
+    parts = [asdict(log.causes(begin, end)) for begin, end in pairwise(steps)]
+    assert min(min(part.values()) for part in parts) >= 0
+    whole = asdict(log.causes(0, cycles))
+    assert {cause: sum(part[cause] for part in parts) for cause in whole} == whole

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from byoc_dory.definition import Definition, Slot
 from byoc_dory.emit.layout import Average, Conversion, TensorLayout
-from byoc_dory.emit.text import rendered
+from byoc_dory.emit.text import comment, rendered
 from byoc_dory.errors import UnsupportedError
-from byoc_dory.layers import Array, Tensor
+from byoc_dory.layers import Array, MapRows, Tensor
 from byoc_dory.region import Kernel
 from byoc_dory.soc.base import round_up
 from byoc_dory.soc.diana.cost import Core
@@ -18,6 +19,7 @@ from byoc_dory.soc.diana.packing import stored_bytes, stored_offsets
 # Words of a row per iteration of a loop, and largest number that is written without a loop.
 _UNROLL = 4
 _STRAIGHT = 8
+_UNROLL_APART = 24  # where cores compute beside the host, which then is what takes longest
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class PaddedLayout(TensorLayout):
         tensor, table = conversion.tensor, conversion.table
         template = "to_accelerator" if conversion.inward else "from_accelerator"
         walk = _walk(self.core, tensor)
+        if conversion.rows is not None:
+            return self._convert_rows(conversion, conversion.rows)
         text = rendered(
             "byoc_dory.soc.diana",
             f"{template}.c.jinja",
@@ -60,9 +64,51 @@ class PaddedLayout(TensorLayout):
             stored=self.stored_bytes(tensor),
             source=conversion.source,
             table=table,
+            apart=False,
             **walk,
         )
         return conversion.kernel(text, _walk_cycles(walk, conversion.inward, table is not None))
+
+    def has_rows_apart(self, tensor: Tensor) -> bool:
+        """Return whether rows can be converted by themselves: those of an NHWC tensor can."""
+        return tensor.layout == "NHWC"
+
+    def _convert_rows(self, conversion: Conversion, rows: MapRows) -> Kernel:
+        """Return the host's function that converts rows of a tensor into this layout."""
+        tensor = conversion.tensor
+        channels, height, columns = tensor.shape
+        pitch = round_up(columns, self.core.row_pitch)
+        walk = {**_walk_row(self.core, columns, _UNROLL_APART), "channels": channels}
+        body = rendered(
+            "byoc_dory.soc.diana",
+            "to_accelerator.c.jinja",
+            apart=True,
+            map_bytes=height * pitch,
+            table=conversion.table,
+            rows=height,
+            step=channels,
+            **walk,
+        )
+        definition = Definition(
+            "to_core",
+            (comment(rows.name),),
+            (
+                f"rows of {comment(tensor.name)}, {tensor.layout} to the accelerator's layout, "
+                f"shape {tensor.shape}.",
+                "Four columns make a word, the first in its highest byte; rows are padded with "
+                "zeros.",
+            ),
+            "int32_t",
+            ("const int8_t *in", "int8_t *out"),
+            body,
+            (
+                Slot("first_in", "uint32_t", str(rows.first * columns * channels)),
+                Slot("first_out", "uint32_t", str(rows.first * pitch)),
+                Slot("rows", "uint32_t", str(rows.shape[1])),
+            ),
+        )
+        cycles = _walk_cycles({**walk, "rows": rows.shape[1]}, True, conversion.table is not None)
+        return conversion.kernel(definition.text(conversion.symbol), cycles, definition)
 
     def average(self, average: Average) -> Kernel | None:
         """Return the host's function that averages maps; None for wide maps, and large ones.
@@ -185,16 +231,19 @@ def _walk(core: Core, tensor: Tensor) -> dict[str, Any]:
         )
     if columns == round_up(columns, core.row_pitch):
         rows, columns = 1, rows * columns
+    walk = _walk_row(core, columns, _UNROLL)
+    return {"channels": channels, "rows": rows, "step": step, **walk}
+
+
+def _walk_row(core: Core, columns: int, unroll: int) -> dict[str, int]:
+    """Return how a conversion walks a row, with ``unroll`` words per iteration (`_walk`)."""
     pitch = round_up(columns, core.row_pitch)
     words, rest = divmod(columns, core.group)
-    groups = words // _UNROLL if words > _STRAIGHT else 0
+    groups = words // unroll if words > max(unroll, _STRAIGHT) else 0
     return {
-        "channels": channels,
-        "rows": rows,
-        "step": step,
-        "unroll": _UNROLL,
+        "unroll": unroll,
         "groups": groups,
-        "left": words - _UNROLL * groups,
+        "left": words - unroll * groups,
         "rest": rest,
         "void_words": pitch // core.group - words - (1 if rest else 0),
     }

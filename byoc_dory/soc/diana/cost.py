@@ -20,8 +20,9 @@ from typing import TypeAlias
 from byoc_dory.soc.base import Dma, Soc
 from byoc_dory.soc.diana.cores import AnalogCore, DigitalCore
 from byoc_dory.soc.diana.program import AddTrigger, AnalogTrigger, ConvTrigger, DenseTrigger
-from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved
+from byoc_dory.tileloop.cycles import ComputeCost, Costs, Moved, predicted_cycles
 from byoc_dory.tileloop.pipeline import Block, Trigger
+from byoc_dory.tileloop.program import TileProgram
 
 Core: TypeAlias = DigitalCore | AnalogCore
 
@@ -159,6 +160,23 @@ def costs_of(soc: Soc, core: Core, published: bool) -> Costs:
         return queued(block, dma)
 
     return Costs(compute, move, queue=dma.queue_depth)
+
+
+def split_cycles(
+    program: TileProgram, core: DigitalCore, costs: Costs, hidden: int
+) -> tuple[int, int]:
+    """Return the cycles of starting a convolution in one tile, and of completing it.
+
+    Args:
+        program: its tile program.
+        core: the core.
+        costs: of its transfers and triggers.
+        hidden: cycles of the host's other work beside the core.
+    """
+    (tile,) = program.order()
+    moved = sum(costs.move(program.block(each, tile)).cycles for each in program.loaded)
+    start = moved + core.conv_driver_cycles
+    return start, predicted_cycles(program, costs) - start - hidden
 
 
 def _triggers(trigger: Trigger, core: Core) -> int:

@@ -19,7 +19,7 @@ from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Add, Convolution, Dense, Layer
 from byoc_dory.layers.layer import sizes_of
 from byoc_dory.options import TilingOptions
-from byoc_dory.plan import LayerPlan
+from byoc_dory.plan import LayerPlan, plan_alone
 from byoc_dory.soc.base import Soc, round_up
 from byoc_dory.soc.diana.borders import PaddedLayout
 from byoc_dory.soc.diana.core_programs import digital_loop, digital_program
@@ -31,7 +31,14 @@ from byoc_dory.soc.diana.rules import DIGITAL_RULES
 from byoc_dory.tileloop.cycles import Costs
 from byoc_dory.tileloop.program import TileProgram
 from byoc_dory.tiling.objectives import Fill, Heuristic, Objective, Size, Whole
-from byoc_dory.tiling.problem import Axis, InputWindow, Rounding, TileWeights, TilingProblem
+from byoc_dory.tiling.problem import (
+    Axis,
+    InputWindow,
+    Rounding,
+    TileWeights,
+    TilingProblem,
+    solution_of,
+)
 
 # More than the bytes of L1 and weight memory together (320 000 B).
 _UNIT = 400_000
@@ -217,7 +224,21 @@ class DigitalAccelerator(DigitalCore):
 
     def counts(self, soc: Soc, layer: Layer, options: TilingOptions) -> Hashable:
         """Return a layer's sizes, and the options that tile programs depend on."""
-        return sizes_of(layer), options.schedule, options.loop_order
+        maps = tuple(each.stored.shape for each in (*layer.inputs, layer.output))
+        return sizes_of(layer), maps, options.schedule, options.loop_order
+
+    def computes_beside_host(self, layer: Layer) -> bool:
+        """Whether a layer is a convolution, which is started once its registers are written."""
+        return isinstance(layer, Convolution)
+
+    def started_cycles(self, soc: Soc, layer: Layer, options: TilingOptions) -> int:
+        """Return the cycles of the core, after those of the first trigger's registers."""
+        problem = self.tiling_problem(soc, layer, options)
+        plan = plan_alone(layer, solution_of(problem, problem.whole), self.name, problem)
+        program = self.tile_program(soc, layer, plan, options)
+        costs = self.costs(soc, layer, program, options)
+        (tile,) = program.order()
+        return costs.compute(program.call(tile)).cycles - self.conv_driver_cycles
 
     def layout(self, soc: Soc) -> PaddedLayout:
         """Return the layout of tensors, the same for both cores."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byoc_dory.definition import Definition, Slot, slot
+from byoc_dory.emit.staged import Section
 from byoc_dory.emit.text import Expr, add, comment, part_name, rendered
 from byoc_dory.emit.tile_text import TileWriter
 from byoc_dory.layers import Layer, Weighted
@@ -24,7 +25,7 @@ from byoc_dory.soc.diana.core_programs import (
     unroll_of,
 )
 from byoc_dory.soc.diana.cores import AnalogCore, DigitalCore
-from byoc_dory.soc.diana.cost import costs_of
+from byoc_dory.soc.diana.cost import costs_of, split_cycles
 from byoc_dory.soc.diana.packing import pack_analog_weights, pack_digital_weights, tile_bytes
 from byoc_dory.soc.diana.program import MapLoop
 from byoc_dory.tileloop.axes import TileAxis
@@ -83,8 +84,9 @@ def map_kernel(
     cycles: int,
     accelerator: str,
     symbol: str,
+    section: Section = "whole",
 ) -> Kernel:
-    """Return the function that executes a layer tile by tile.
+    """Return the function that executes a layer tile by tile, or that starts or completes it.
 
     Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
 
@@ -97,6 +99,7 @@ def map_kernel(
         cycles: predicted cycles.
         accelerator: name of the core.
         symbol: C name of the function.
+        section: which part of a layer in one tile it executes.
 
     Raises:
         TileProgramError: the program contradicts itself, or tensors overlap in L1.
@@ -104,14 +107,19 @@ def map_kernel(
     check(program)
     check_places(program)
     layer, plan, result = loop.layer, loop.plan, program.result
-    arguments = [f"const int8_t *{operand.name}" for operand in program.loaded]
-    if not result.resident:
+    loaded = program.loaded if section != "finish" else ()
+    stored = not result.resident and section != "start"
+    arguments = [f"const int8_t *{operand.name}" for operand in loaded]
+    if stored:
         arguments.append("int8_t *out")
+    if section == "finish" and not program.compute.several:
+        weights = None  # only the start reads them
     tile_is_fixed = all(map(_is_constant, descriptor.values()))
     body = rendered(
         "byoc_dory.soc.diana",
         "layer.c.jinja",
         maps=loop,
+        section=section,
         program=program,
         solution=plan.solution,
         weights=weights and slot("weights"),
@@ -122,6 +130,7 @@ def map_kernel(
         driver=program.compute.function,
         **_values(program, writer),
     )
+    slots = _slots(program, weights, tile_is_fixed)
     definition = Definition(
         layer.op,
         (comment(layer.name),),
@@ -129,17 +138,17 @@ def map_kernel(
         "int32_t",
         tuple(arguments),
         body,
-        tuple(_slots(program, weights, tile_is_fixed)),
+        tuple(each for each in slots if section == "whole" or slot(each.name) in body),
     )
     inputs = zip(layer.inputs, program.operands, strict=True)
     return Kernel(
         symbol=symbol,
-        layer_name=layer.name,
-        kind="layer",
+        layer_name=layer.whole_name,
+        kind="start" if section == "start" else "layer",
         source=definition.text(symbol),
         prototype=f"{definition.prototype(symbol)};",
-        inputs=tuple(tensor.name for tensor, operand in inputs if not operand.resident),
-        outputs=() if result.resident else (layer.output.name,),
+        inputs=tuple(tensor.stored.name for tensor, operand in inputs if operand in loaded),
+        outputs=(layer.output.stored.name,) if stored else (),
         constants=() if weights is None else (weights,),
         layer=layer,
         plan=plan,
@@ -222,15 +231,27 @@ class DianaEmitter:
     soc: Soc
     headers: tuple[str, ...] = ("diana_driver.h",)
 
+    def start(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
+        """Return the function that starts ``layer``, which the one of `layer` waits for."""
+        return self._kernel(layer, plan, options, part_name(symbol, "start"), "start")
+
     def layer(self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str) -> Kernel:
-        """Return the function that runs ``layer`` tile by tile.
+        """Return the function that runs ``layer`` tile by tile, or completes it.
 
         Its arguments are the tensors in L2; tensors that stay in L1 are not arguments.
         """
+        return self._kernel(layer, plan, options, symbol, "finish" if plan.started else "whole")
+
+    def _kernel(
+        self, layer: Layer, plan: LayerPlan, options: TilingOptions, symbol: str, section: Section
+    ) -> Kernel:
         core = self.core.with_options(options)
         loop = digital_loop(core, layer, plan, options)
         program = digital_program(core, loop)
-        cycles = predicted_cycles(program, costs_of(self.soc, core, loop.published))
+        costs = costs_of(self.soc, core, loop.published)
+        cycles = predicted_cycles(program, costs)
+        if plan.hidden is not None:
+            cycles = split_cycles(program, core, costs, plan.hidden)[section == "finish"]
         weights, weight_bytes = None, 0
         if isinstance(layer, Weighted):
             packed = pack_digital_weights(core, layer, plan.solution.tile.k)
@@ -241,8 +262,9 @@ class DianaEmitter:
         writer = MapWriter(program)
         descriptor = _digital_descriptor(loop, program, writer)
         return map_kernel(
-            loop, program, writer, descriptor, weights, weight_bytes, cycles, core.name, symbol
-        )
+            loop, program, writer, descriptor, weights, weight_bytes, cycles, core.name, symbol,
+            section,
+        )  # fmt: skip
 
 
 def _digital_descriptor(loop: MapLoop, program: TileProgram, writer: MapWriter) -> dict[str, Expr]:

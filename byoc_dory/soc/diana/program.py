@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from byoc_dory.layers import Add, Dense, Layer
+from byoc_dory.layers import Add, Dense, Layer, MapRows, Tensor
 from byoc_dory.options import TilingOptions
 from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.base import round_up
@@ -159,6 +159,16 @@ _BESIDE_SEVERAL = Pipeline(
 )
 
 
+def _stored_rows(tensor: Tensor, rows: int) -> int:
+    """Return the number of rows per channel of the map in L2 that a tensor's rows are in."""
+    return tensor.stored.shape[1] if isinstance(tensor, MapRows) else rows
+
+
+def _first_row(tensor: Tensor) -> int:
+    """Return the number of its first one there."""
+    return tensor.first if isinstance(tensor, MapRows) and tensor.inside else 0
+
+
 @dataclass(frozen=True)
 class MapLoop:
     """The tile loop of a layer with padded maps as activations, for either core.
@@ -251,14 +261,16 @@ class MapLoop:
         """The input; for a dense layer, one vector."""
         if self.dense:
             return Map(1, round_up(self.layer.C, self.pitch))
-        return Map(self.layer.iy, round_up(self._columns[2], self.pitch))
+        rows = _stored_rows(self.layer.inputs[0], self.layer.iy)
+        return Map(rows, round_up(self._columns[2], self.pitch))
 
     @property
     def result(self) -> Map:
         """The output; for a dense layer, a run of bytes."""
         if self.dense:
             return Map(1, 1)
-        return Map(self.layer.oy, round_up(self._columns[1], self.pitch))
+        rows = _stored_rows(self.layer.output, self.layer.oy)
+        return Map(rows, round_up(self._columns[1], self.pitch))
 
     @property
     def channels(self) -> Value:
@@ -280,6 +292,7 @@ class MapLoop:
         whole = source.channel * (1 if vector else layer.inputs[0].shape[0])
         inside = mul(first, channel)
         offset = add(add(inside, self.y.in_start * row), self.x.in_start)
+        offset = add(offset, _first_row(layer.inputs[0]) * source.pitch)
         return tuple(
             Operand(
                 name,
@@ -307,6 +320,7 @@ class MapLoop:
             row, channel = named("OUT_ROW", result.pitch), named("OUT_MAP", result.channel)
             inside = mul(self.k.out_start, channel)
             offset = inside + self.y.out_start * row + self.x.out_start
+            offset = add(offset, _first_row(self.layer.output) * result.pitch)
             whole = self._columns[0] * result.channel
         return Operand(
             "out",

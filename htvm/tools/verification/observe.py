@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byoc_dory.errors import SimulationError
-from byoc_dory.layers import TensorPart
+from byoc_dory.layers import MapRows, TensorPart
 from byoc_dory.memory.arena import written_over
 from htvm.firmware.build import RUN_MARK, build_rv32
 from htvm.firmware.lines import Lines
@@ -274,6 +274,11 @@ def step_results(compiled: Compiled, reference: Mapping[str, Array]) -> tuple[Re
     return tuple(_Finder(compiled, reference).results())
 
 
+def _rows(values: Array, tensor: MapRows) -> Array:
+    """Return the rows of a whole map, (C, y, x), that a tensor is."""
+    return values[:, tensor.first : tensor.first + tensor.shape[1]]
+
+
 class _Finder:
     def __init__(self, compiled: Compiled, reference: Mapping[str, Array]) -> None:
         self.compiled = compiled
@@ -374,13 +379,18 @@ class _Finder:
             last = self._last_reader(code, tensor.name, index)
         else:
             last = self.lives.get(step.args[-1].name, len(self.steps))
-        inside = tensor.first if isinstance(tensor, TensorPart) and tensor.inside else 0
+        layout = accelerator.layout(soc)
+        if isinstance(tensor, MapRows) and tensor.inside:
+            offsets = _rows(layout.offsets(tensor.whole), tensor)
+        else:
+            inside = tensor.first if isinstance(tensor, TensorPart) and tensor.inside else 0
+            offsets = inside + layout.offsets(tensor)
         if plan is not None and plan.leaves:
             index += 1  # the next step completes it
         return Result(
             index, last, tensor.name, expected, _AXES.get(("CHW", expected.ndim), ()), operand,
             address, accelerator.l1 if resident else "L2",
-            inside + accelerator.layout(soc).offsets(tensor), kernel.program,
+            offsets, kernel.program,
         )  # fmt: skip
 
     @staticmethod
@@ -391,6 +401,9 @@ class _Finder:
 
     def _normalised(self, tensor: Tensor) -> Array | None:
         """Return the reference's values as (C, y, x) or (C,)."""
+        if isinstance(tensor, MapRows):
+            whole = self._normalised(tensor.whole)
+            return None if whole is None else _rows(whole, tensor)
         name = tensor.whole.name if isinstance(tensor, TensorPart) else tensor.name
         values = self.reference.get(name)
         layout = tensor.layout if tensor.layout != "CHW" else self._layout(name)
