@@ -103,6 +103,8 @@ class Column:
             with four channels as that of `Scaled.paired` does; empty: there is none.
         window: function that copies a filter's rows side by side where each of them is no words,
             so that their last ones share words; empty: there is none.
+        pairs: bytes of columns with several pairs of pixels, for `Scaled.paired`: those that are
+            always there, and how many it takes where there is room.
     """
 
     dtype: str
@@ -115,6 +117,7 @@ class Column:
     row: int = 0
     image: str = ""
     window: str = ""
+    pairs: tuple[int, int] = (512, 4096)
 
     def together(
         self, pixels: int, channels: int, taps: int, *, alike: bool, suited: bool
@@ -566,8 +569,15 @@ KERNELS: Mapping[str, CoreKernels] = {
 }
 """By what a core has (`byoc_dory.soc.cores.Host.simd`)."""
 
-KERNELS_OF_ROWS: Mapping[str, CoreKernels] = {
-    **KERNELS,
-    "dsp": replace(KERNELS["dsp"], depthwise=(LINES, *KERNELS["dsp"].depthwise)),
-}
+
+def _of_rows(kernels: CoreKernels) -> CoreKernels:
+    """Return what computes one or two rows of depthwise convolutions, with smaller columns."""
+    products = tuple(
+        row if row.column is None else replace(row, column=replace(row.column, pairs=(128, 128)))
+        for row in kernels.products
+    )
+    return replace(kernels, products=products, depthwise=(LINES, *kernels.depthwise))
+
+
+KERNELS_OF_ROWS: Mapping[str, CoreKernels] = {**KERNELS, "dsp": _of_rows(KERNELS["dsp"])}
 """The same for kernels that compute few rows of a map at a time."""

@@ -204,7 +204,7 @@ def test_which_call_requantizes_other_numbers():
     ],
 )
 def test_pairs_of_a_call(pixels, taps, spare, pairs):
-    assert _pairs_together(pixels, taps, spare) == pairs
+    assert _pairs_together(pixels, taps, Column.pairs, spare) == pairs
 
 
 @pytest.mark.parametrize(("bias", "shift"), [(2**29 - 1, -23), (2**29, -23), (5, -24)])
