@@ -21,11 +21,12 @@
 
 #define CLUSTER_IN_UNSIGNED 1u     /* the (first) operand is uint8 */
 #define CLUSTER_OUT_UNSIGNED 2u    /* the result is uint8 */
-#define CLUSTER_WIDE 4u            /* acc * mul (+ add) may exceed 32 bits; also for norms */
+#define CLUSTER_WIDE 4u            /* acc * mul (+ add) may exceed 32 bits; norms of any weights */
 #define CLUSTER_PER_CHANNEL 8u     /* mul, add and shift are arrays, one entry per column of the result */
 #define CLUSTER_B_ROWS 16u         /* matmul: the second operand has the rows of C, not those of K */
 #define CLUSTER_OUT_TRANSPOSED 32u /* gemm: the result has K rows */
 #define CLUSTER_MULTIPLY 64u       /* combine: the product instead of the sum */
+#define CLUSTER_LONG 128u          /* norms that divide: weights of 17 to 23 bits */
 
 typedef struct {
     int32_t mul, add;

@@ -24,6 +24,7 @@ from htvm.firmware.toolchain import Compiler
 Array = npt.NDArray[Any]
 
 IN_UNSIGNED, OUT_UNSIGNED, WIDE, PER_CHANNEL, B_ROWS, OUT_TRANSPOSED = 1, 2, 4, 8, 16, 32
+LONG = 128
 _GUARD = 64  # bytes before and behind a result
 _FILL = 0xA5
 

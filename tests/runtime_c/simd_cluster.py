@@ -302,6 +302,7 @@ def read_outcomes(output: bytes, cases: int, cores: Sequence[int]) -> list[list[
 # ------------------------------------------------------------------------------ cases
 
 IN_UNSIGNED, OUT_UNSIGNED, WIDE, PER_CHANNEL, B_ROWS, OUT_TRANSPOSED = 1, 2, 4, 8, 16, 32
+LONG = 128
 Rng = np.random.Generator
 
 
@@ -642,7 +643,7 @@ def norm(
     product = values * weight
     result = np.sign(product) * (np.abs(product) // deviation) + (bias if centred else 0)
     case.store(np.clip(result >> shift, -128, 127).astype(np.int8).view(np.uint8), 0)
-    flags = kind.flags & ~OUT_UNSIGNED
+    flags = kind.flags & ~OUT_UNSIGNED | (LONG if long and not kind.wide else 0)
     case.words = [at, case.out, weights, biases, rows, n, shift, 0, flags]
     return case
 

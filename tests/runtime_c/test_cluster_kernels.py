@@ -458,6 +458,12 @@ def test_ita_softmax(
     check_rows(kernels, "ita_softmax", args, function, x, cores, "uint8")
 
 
+def long_of(weight: Array) -> int:
+    """The flag of norms for weights that do not fit 16 bits."""
+    limits = np.iinfo(np.int16)
+    return c.LONG if weight.min() < limits.min or weight.max() > limits.max else 0
+
+
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "affine_norm"])
 @PROPERTY
 @given(
@@ -486,7 +492,8 @@ def test_norms(
         weight[draw.rng.integers(shape[1])] = -limit if seed % 4 == 1 else limit - 1
     bias = draw.rng.integers(-limit, limit + 1, shape[1]).astype(np.int32)
     shift = int(draw.rng.integers(0, max(limit.bit_length() - 2, 1)))
-    args = c.Norm(shift=shift, flags=c.WIDE if wide else 0, weight=kernels.pointer(weight))
+    flags = c.WIDE if wide else long_of(weight)
+    args = c.Norm(shift=shift, flags=flags, weight=kernels.pointer(weight))
     function: RowFunction
     if name == "rms_norm":
         function = RmsNorm(weight, shift)
@@ -514,7 +521,7 @@ def test_norms_of_every_spread(kernels: Kernels, limit: int, dtype: str) -> None
     weight = np.resize(np.array(large, np.int32), 16)
     bias = np.resize(np.array([0, 5, -5], np.int32), 16)
     shift = limit.bit_length() - 7
-    args = c.Norm(shift=shift, flags=0, weight=kernels.pointer(weight))
+    args = c.Norm(shift=shift, flags=long_of(weight), weight=kernels.pointer(weight))
     check_rows(kernels, "rms_norm", args, RmsNorm(weight, shift), x, 8)
     args.bias = kernels.pointer(bias)
     check_rows(kernels, "layer_norm", args, LayerNorm(weight, bias, shift), x, 8)

@@ -24,7 +24,13 @@ from byoc_dory.plan import LayerPlan
 from byoc_dory.soc.cluster.attention import attention_fields
 from byoc_dory.soc.cluster.core import ClusterCores
 from byoc_dory.soc.cluster.packing import block_of, has_sum_table, per_channel
-from byoc_dory.soc.cluster.requant import leaves_32_bits, mul_shift, norm_leaves_32_bits
+from byoc_dory.soc.cluster.requant import (
+    Division,
+    division_of,
+    leaves_32_bits,
+    mul_shift,
+    norm_leaves_32_bits,
+)
 from byoc_dory.soc.cluster.rows import map_tiles, row_program
 from byoc_dory.soc.cluster.tiles import (
     block_bytes,
@@ -234,8 +240,11 @@ def _flags(layer: Layer, *more: str) -> str:
         flags.append("CLUSTER_OUT_UNSIGNED")
     requant = mul_shift(layer)
     if isinstance(layer, Rows):
-        if norm_leaves_32_bits(layer):
+        division = division_of(layer)
+        if norm_leaves_32_bits(layer) or division is Division.SLOW:
             flags.append("CLUSTER_WIDE")
+        elif division is Division.LONG:
+            flags.append("CLUSTER_LONG")
     elif requant is not None:
         if leaves_32_bits(layer, requant):
             flags.append("CLUSTER_WIDE")

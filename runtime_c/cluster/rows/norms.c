@@ -20,15 +20,15 @@ typedef struct {
     uint32_t reciprocal, shift;
 } scale_t;
 
-/* floor(sqrt(value)), value below 2^18. */
+/* floor(sqrt(value)), value below 2^16. */
 static uint32_t root_of(uint32_t value)
 {
     uint32_t root = 0;
 #if defined(__GNUC__) /* and Clang */
-#pragma GCC unroll 9
+#pragma GCC unroll 8
 #endif
-    for (uint32_t step = 0; step < 9; step++) {
-        const uint32_t bit = 0x10000u >> 2u * step, trial = root + bit;
+    for (uint32_t step = 0; step < 8; step++) {
+        const uint32_t bit = 0x4000u >> 2u * step, trial = root + bit;
         root >>= 1;
         if (value >= trial) {
             value -= trial;
@@ -47,22 +47,6 @@ static int64_t wide_quotient(int32_t x, int32_t weight, uint32_t by)
     const uint32_t first = high / by, rest = high - first * by;
     const uint64_t result = ((uint64_t)first << 16) + ((rest << 16) | low) / by;
     return product < 0 ? -(int64_t)result : (int64_t)result;
-}
-
-/* The bits that the weights need, but for their signs: every one that any of them has. */
-static uint32_t bits_of(const int32_t *weight, uint32_t n)
-{
-    uint32_t bits = 0;
-    for (; n >= CLUSTER_LANES; n -= CLUSTER_LANES) {
-        for (uint32_t i = 0; i < CLUSTER_LANES; i++) {
-            bits |= (uint32_t)(weight[i] ^ (weight[i] >> 31));
-        }
-        weight += CLUSTER_LANES;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        bits |= (uint32_t)(weight[i] ^ (weight[i] >> 31));
-    }
-    return bits;
 }
 
 typedef struct {
@@ -273,10 +257,8 @@ CLUSTER_INLINE void norm(const cluster_norm_t *v, uint32_t core, uint32_t cores,
 {
     const cluster_rows_t part = cluster_share_rows(v->rows, v->n, core, cores);
     const bool is_unsigned = (v->flags & CLUSTER_IN_UNSIGNED) != 0;
-    const uint32_t first = part.columns.begin, count = part.columns.end - first;
-    const uint32_t bits = bits_of(v->weight + first, count);
-    const bool is_long = bits >> 15 != 0;
-    if ((v->flags & CLUSTER_WIDE) != 0 || bits >> 22 != 0) {
+    const bool is_long = (v->flags & CLUSTER_LONG) != 0;
+    if ((v->flags & CLUSTER_WIDE) != 0) {
         divide_rows(v, part, centred);
     } else if (is_unsigned) {
         scale_rows(v, part, centred, true, is_long);
