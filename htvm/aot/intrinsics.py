@@ -313,6 +313,7 @@ class CoreKernels:
         pools: channels of a pool's window whose sums ``htvm_pool_sums`` adds at once; 0: one, in C.
         large: whether `htvm_scale` takes sums below 3 * 2^29, and divides by up to 2^31; the header
             also has `htvm_scale_least` then.
+        unroll: elements of an element-wise operator that are computed in one turn of its loop.
     """
 
     products: tuple[Products, ...]
@@ -321,6 +322,7 @@ class CoreKernels:
     lanes: int = 0
     pools: int = 0
     large: bool = False
+    unroll: int = 4
 
     @property
     def words(self) -> bool:
@@ -556,12 +558,13 @@ THREE_BY_THREE = Depthwise(
 _FIVE_PIXELS = replace(_FOUR_PIXELS, pixels=5)
 
 KERNELS: Mapping[str, CoreKernels] = {
-    "": CoreKernels((SCALAR,), (_FOUR_PIXELS,), header=""),
+    "": CoreKernels((SCALAR,), (_FOUR_PIXELS,), header="", unroll=1),
     "corev": CoreKernels((DOT4, SCALAR), (_FOUR_PIXELS,)),
     "dsp": CoreKernels(
         (HALFWORDS, SCALAR), (BAND, THREE_BY_THREE, _FIVE_PIXELS), pools=4, large=True
     ),
-    "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,), large=True),
+    # One element takes 50 instructions: four in a turn gain 1 %, and take 800 B in each kernel.
+    "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,), large=True, unroll=1),
     "mve": CoreKernels((VECTORS, SCALAR), (NINES, TAPS, _FOUR_PIXELS), lanes=4, pools=8),
     "rvv": CoreKernels(
         (CHANNELS, SCALAR), (CHANNEL_TAPS, _FOUR_PIXELS), header="htvm_vectors.h", lanes=16

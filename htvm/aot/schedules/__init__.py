@@ -64,5 +64,4 @@ def schedule(
         if special is not None:
             biased = core.header and special.biased
             return replace(special, func=start_with_bias(special.func)) if biased else special
-    unroll = 4 if core.header else 1
-    return schedule_any(func, unroll=unroll, lanes=core.lanes, pools=core.pools)
+    return schedule_any(func, unroll=core.unroll, lanes=core.lanes, pools=core.pools)
