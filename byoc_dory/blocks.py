@@ -72,6 +72,14 @@ def schedule_blocks(
     return Schedule(tuple(result), starts, reason=reason), splitter.homes
 
 
+def held_back(soc: Soc, home: Accelerator, layer: Layer) -> str:
+    """Return why a layer cannot be started before others are done; empty if it can."""
+    reason = home.held_back(soc, layer)
+    if not reason and not isinstance(home.emitter(soc), StartingEmitter):
+        return f"the C of '{home.name}' starts no layers"
+    return reason
+
+
 class _Splitter:
     """Splits runs of a region's layers."""
 
@@ -115,11 +123,7 @@ class _Splitter:
         return not self._held_back(layer)
 
     def _held_back(self, layer: Layer) -> str:
-        home = self.homes[layer.name]
-        reason = home.held_back(self.soc, layer)
-        if not reason and not isinstance(home.emitter(self.soc), StartingEmitter):
-            return f"the C of '{home.name}' starts no layers"
-        return reason
+        return held_back(self.soc, self.homes[layer.name], layer)
 
     @property
     def reason(self) -> str:

@@ -215,11 +215,15 @@ class RegionGenerator:
             schedule, saved = schedule_early(
                 self.region.layers, self.homes, cost.soc, options, cost.best_cycles
             )
-        except TilingError:
+        except TilingError as error:
+            _LOG.info("%s: no layer is started early: %s", self.region.name, error)
             return None, False
         if saved <= 0:
             return None, False
-        return self._at_once(schedule, self.homes)[0], saved > _CLEARLY * schedule.cycles
+        planned, reason = self._at_once(schedule, self.homes)
+        if reason:
+            _LOG.info("%s: no layer is started early: %s", self.region.name, reason)
+        return planned, saved > _CLEARLY * schedule.cycles
 
     def _at_once(
         self, schedule: Schedule, homes: Mapping[str, Accelerator]

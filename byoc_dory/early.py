@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from byoc_dory.blocks import Schedule
-from byoc_dory.emit import StartingEmitter
+from byoc_dory.blocks import Schedule, held_back
 from byoc_dory.layers import Layer
 from byoc_dory.options import TilingOptions
 from byoc_dory.soc.base import Accelerator, Soc
@@ -58,10 +57,6 @@ def _starts(
         own = f"on {home.name}"
         reads = {name for each in layer.inputs for name in (each.name, each.stored.name)}
         begin = max(behind.get(name, 0) for name in (*reads, own))
-        if begin < number and _can_start(soc, home, layer):
+        if begin < number and not held_back(soc, home, layer):
             yield layer.name, begin
         behind |= dict.fromkeys((layer.output.name, layer.output.stored.name, own), number + 1)
-
-
-def _can_start(soc: Soc, home: Accelerator, layer: Layer) -> bool:
-    return isinstance(home.emitter(soc), StartingEmitter) and not home.held_back(soc, layer)

@@ -118,7 +118,7 @@ typedef struct {
 
 /* out[y][x][c] = the mean of channel c of each window of fy rows of fx pixels, rounded half away from
  * zero; `in` has rows of ix pixels, and nothing is outside.  reciprocal: 2^32 / (fy * fx), rounded up,
- * for windows of 2 to 4096 pixels.  Only for cores with SIMD. */
+ * for windows of 2 to 4096 pixels.  Only for cores with SIMD; they read up to 3 bytes behind `in`. */
 typedef struct {
     const int8_t *in;
     int8_t *out;

@@ -194,8 +194,8 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
     "str r6, [r2, r4]\n str r5, [r2], #4\n str r2, [sp, #12]\n ldr r2, [sp]\n"
 #endif
 
-/* Multiplies `pairs` pairs of columns with `channels` channels, multiples of 4.  A halfword of weights
- * is 256 times that of the second channel of two, plus that of the first: its products add up to both
+/* Multiplies `pairs` pairs of columns with `channels` channels, one at least, and multiples of 4.  A
+ * halfword of weights is 256 times that of the second channel of two, plus that of the first: its products add up to both
  * sums, and those of its sign-extended low byte to the first.  Their difference is 256 times the
  * second, which 24 bits must hold; sums wrap around.  Of four channels, weights are pairs of halfwords
  * 0 and 2 of the first two, those of the others, and then halfwords 1 and 3. */

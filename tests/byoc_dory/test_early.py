@@ -126,7 +126,7 @@ def test_nothing_begins_before_its_operand() -> None:
     assert not schedule.starts and saved == 0
 
 
-def test_several_tiles_and_clips_are_no_single_job() -> None:
+def test_several_tiles_and_clips_are_not_started() -> None:
     engine = SIRACUSA.accelerator("neureka")
     rng = np.random.default_rng(3)
     layer = product(rng, "product", matrix("x", 1, 64), 64)

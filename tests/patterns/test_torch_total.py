@@ -47,3 +47,9 @@ def test_it_leaves_other_orders_alone() -> None:
     # Columns of a map whose rows are apart: no single axis of torch's loops.
     assert torch_total((1, 4, 6, 5), (240, 60, 10, 1), (2, 3), 0.1, 0) is None
     assert torch_total((1, 1), (1, 1), (1,), 0.1, 0) is None
+
+
+def test_blocks_of_larger_sums_are_others() -> None:
+    """Torch's have 2^(bits of the count / 4) elements, and 2^4 at least."""
+    for count, known in ((1 << 19, True), ((1 << 19) + 1, False)):
+        assert (torch_total((count, 3), (3, 1), (0,), 0.1, 0) is not None) == known

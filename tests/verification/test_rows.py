@@ -7,6 +7,7 @@ import json
 import random
 import re
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,10 +17,13 @@ from htvm.aot.row_calls import RowMaker
 from htvm.aot.steps import CpuKernel
 from htvm.build_options import BuildOptions, Input
 from htvm.compiled import Compiled
+from htvm.errors import SimulationError
 from htvm.firmware.build import build_rv32
 from htvm.inputs import seeded_inputs
 from htvm.pipeline import compile_model
 from htvm.tools.cli.app import main
+from htvm.tools.verification.observe import ObservableMachine
+from htvm.tools.verification.rows import made_rows, rows_of
 from htvm.tools.verification.types import Verification
 from htvm.tools.verification.verify import verify
 from patterns.ops.moves.pad import Pad
@@ -153,3 +157,14 @@ def test_the_command_names_the_row(
     data = json.loads(capsys.readouterr().out)
     assert data["difference"]["row"]["number"] == 2 and data["difference"]["layer"] == "op_1"
     assert [part["different"] > 0 for part in data["steps"][0]["members"]] == [True, True, True]
+
+
+def test_rows_that_are_not_made_are_no_equal_rows() -> None:
+    """Without this, those behind a call that never comes would not be compared."""
+    work = chained(1)
+    inputs = seeded_inputs(work.source.inputs)
+    machine = ObservableMachine(work.program, work.target.soc, inputs, {})
+    rows = rows_of(work, machine, values_of(work))
+    observed = SimpleNamespace(seen=SimpleNamespace(returns=((7, bytes(1 << 16)),)))
+    with pytest.raises(SimulationError, match="was not made in its turn"):
+        made_rows(rows, observed)  # type: ignore[arg-type]

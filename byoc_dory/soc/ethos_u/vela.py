@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -174,9 +173,11 @@ def compiled_thriftily(network: Network, settings: Settings) -> Compiled:
     most = first.cycles * (1 + _SHARE) if fits else inf
     best = _thriftier(network, settings, first, most)
     if network.uncropped:
-        with suppress(VelaError):
-            whole = replace(network, content=network.uncropped)
+        whole = replace(network, content=network.uncropped)
+        try:
             best = _thriftier(whole, settings, best, most)
+        except (VelaError, LimitError) as error:
+            _log.info("columns that strides leave over stay cropped: %s", error)
     return best
 
 

@@ -113,7 +113,7 @@ def _blocked(
         what: pixels or rows are.
         copy: the block that copies the input of an NCHW convolution (`channels_last`).
         suited: whether words may have weights of two channels.
-        spare: bytes that windows of more pixels may take; ``None``: any.
+        spare: bytes that windows of more pixels may take; ``None``: any, but not for more pairs.
     """
     *outer, x, k = loops_of(sch, out)
     turns = 3 if outer else 1

@@ -38,9 +38,9 @@ def _gemm(node: NodeReader) -> Value | list[Value]:
 def _mean(node: NodeReader, strides: Mapping[str, tuple[int, ...]]) -> Value | list[Value]:
     """Return the mean of a tensor.
 
-    With a scale that is a power of two, sums of reals are exact in any order, and so are those of
-    the integers.  Else float32 is as torch's kernel adds it, where that is known, because its
-    errors decide how ties are rounded.
+    With a scale that is a power of two, sums of reals of 24 bits are exact in any order, and so are
+    those of the integers.  Else float32 is as torch's kernel adds it, where that is known, because
+    its errors decide how ties are rounded.
     """
     view = node.value(0)
     rank = len(view.shape)
@@ -50,7 +50,8 @@ def _mean(node: NodeReader, strides: Mapping[str, tuple[int, ...]]) -> Value | l
     if not isinstance(view, View) or not axes:
         return QDQ_HANDLERS[node.op](node)
     scale, zero = view.step.scale, view.step.zero_point
-    exact = math.frexp(scale)[0] == 0.5
+    count = math.prod(view.shape[axis] for axis in axes)
+    exact = math.frexp(scale)[0] == 0.5 and 255 * count <= 1 << 24
     total = None if exact else torch_total(view.shape, strides[node.outputs[0]], axes, scale, zero)
     kept = pools or bool(node.integer("keepdims", 1))
     shape = tuple(
@@ -58,7 +59,6 @@ def _mean(node: NodeReader, strides: Mapping[str, tuple[int, ...]]) -> Value | l
         for axis, size in enumerate(view.shape)
         if kept or axis not in axes
     )
-    count = math.prod(view.shape[axis] for axis in axes)
     if total is not None:
         sums = node.write(total, view.activation)
         return Real(node.reshape(node.combine("divide", sums, float(count)), shape))

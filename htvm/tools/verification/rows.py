@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from htvm.aot.entry import place
+from htvm.errors import SimulationError
 from htvm.sim.look import Call, Range
 from htvm.tools.verification.compare import differing, largest_difference, origins
 from htvm.tools.verification.observe import axes_of
@@ -131,11 +132,22 @@ def rows_of(
 
 
 def made_rows(rows: Sequence[Rows], observed: Observed) -> tuple[MadeRows, ...]:
-    """Return the rows that were made in a run that recorded their calls."""
-    returns = observed.seen.returns  # of the calls that were made
+    """Return the rows that were made in a run that recorded their calls.
+
+    Raises:
+        SimulationError: a call did not come.
+    """
+    returns = observed.seen.returns  # of the calls that were made, in their order
+    if len(returns) < len(rows):
+        missing = rows[len(returns)]
+        raise SimulationError(
+            f"row {missing.first} of '{missing.maker.tensor}' was not made in its turn",
+            where=f"function '{missing.maker.function}'",
+            hint="build without memory=, or report it as a defect",
+        )
     return tuple(
         MadeRows(each, each.values(data), cycle)
-        for each, (cycle, data) in zip(rows, returns, strict=False)
+        for each, (cycle, data) in zip(rows, returns, strict=True)
     )
 
 

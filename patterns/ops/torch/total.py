@@ -3,8 +3,9 @@
 A mean whose result has its input's scale lies on a tie as soon as a sum is half of the count more
 than a multiple of it, and then the errors of float32 decide how torch rounds.  They depend on the
 order of the sum, which is that of ``cascade_sum`` (``aten/src/ATen/native/cpu/SumKernel.cpp``) for
-vectors of 8 reals, whatever the x86 core: elements that are neighbours in memory are added lane by
-lane, others column by column; four sums side by side; blocks of 16 on four levels.
+vectors of 8 reals, whatever the x86 core, on one thread (several divide large sums): elements that
+are neighbours in memory are added lane by lane, others column by column; four sums side by side;
+blocks of 16 on four levels.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from patterns.op import TensorType, Work, operator
 from patterns.primitive import PrimitiveOp, extents, sizes_of
 
 LANES, _SIDE_BY_SIDE, _BLOCK, _LEVELS = 8, 4, 16, 4
-_MOST = 1 << 20  # beyond, blocks are larger
+_MOST = 1 << 19  # elements of a sum: beyond, blocks are larger
 
 _Load = Callable[[Sequence[Any], Any], Any]
 """Returns an element, given the index of a sum and the element's place in it."""
@@ -192,7 +193,7 @@ def torch_total(
     # The results are contiguous, so that neighbours among them are in the last axis.
     kept = [axis for axis in reversed(range(len(shape))) if axis in steps and axis not in axes]
     count = math.prod(shape[axis] for axis in summed)
-    if not summed or not _is_one(summed, shape, strides) or count >= _MOST:
+    if not summed or not _is_one(summed, shape, strides) or count > _MOST:
         return None
     inner = steps[summed[0]]
     order = (*(axis for axis in axes if axis not in steps), *summed)

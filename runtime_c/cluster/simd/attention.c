@@ -56,7 +56,7 @@ HTVM_INLINE void weights_of(const weights_t *v, int8_t *scores, uint32_t lanes)
 
 /* Turns masked scores into weights. */
 HTVM_INLINE void weigh(const cluster_attention_t *v, int8_t *scores, uint32_t count, int8_t *table,
-                  int32_t largest)
+                       int32_t largest)
 {
     const uint32_t *const exponentials = v->exponentials;
     uint32_t sum = 0;
