@@ -36,11 +36,8 @@ MLF = "mlf"
 
 _VERSION = "1.0.0"
 
-_OF_TWO_CORES = ("cmake", "esp-idf")
-"""Kinds that can start a second core: by the Pico's SDK, and by ESP-IDF's FreeRTOS."""
-
-_ESP_IDF_CHIPS = "ESP32"
-"""How the names of ESP-IDF's chips begin."""
+_ESP_IDF_CHIPS, _PICO_CHIPS = "ESP32", "RP2"
+"""How the names of the chips of ESP-IDF, and of the Pico's SDK, begin."""
 
 _NO_NAMES = PlatformIO(platform="", board="", framework="arduino")
 
@@ -63,12 +60,13 @@ def refuse_kind(kind: str, soc: Soc) -> None:
     if soc.driver != NO_DEVICES:
         _refuse_devices(kind, soc)
     board, where = board_of(soc), f"package '{kind}'"
-    if soc.cluster is not None and kind not in _OF_TWO_CORES:
+    starters = _kinds_of_two_cores(soc)
+    if soc.cluster is not None and kind not in starters:
         raise TargetError(
-            "only a CMake library or an ESP-IDF component starts the second core, which "
-            f"{soc.title} has",
+            f"only {' or '.join(KINDS[name].title for name in starters)} starts the second core, "
+            f"which {soc.title} has",
             where=where,
-            hint=f"choose {' or '.join(_OF_TWO_CORES)}, or build for a target with one core",
+            hint=f"choose {' or '.join(starters)}, or build for a target with one core",
         )
     if kind == "cmsis" and soc.host.arm is None:
         raise TargetError(
@@ -76,7 +74,7 @@ def refuse_kind(kind: str, soc: Soc) -> None:
             where=where,
             hint="build for a target such as cortex_m4, or choose cmake",
         )
-    if kind == "esp-idf" and (soc.host.arm is not None or not _is_espressif(board)):
+    if kind == "esp-idf" and not _has_esp_idf(soc):
         other = soc.host.name if board is None else f"{board.title} has a {board.chip}"
         raise TargetError(
             f"ESP-IDF is for chips of Espressif with RISC-V cores: {other}",
@@ -117,9 +115,24 @@ def _refuse_devices(kind: str, soc: Soc) -> None:
         )
 
 
-def _is_espressif(board: Board | None) -> bool:
-    """Whether ESP-IDF has a board's chip; without a board, only its core is known."""
-    return board is None or board.chip.startswith(_ESP_IDF_CHIPS)
+def _has_esp_idf(soc: Soc) -> bool:
+    """Whether ESP-IDF may have a SoC's chip; without a board, only its core is known."""
+    return soc.host.arm is None and _may_be(board_of(soc), _ESP_IDF_CHIPS)
+
+
+def _may_be(board: Board | None, chips: str) -> bool:
+    """Whether the name of a board's chip begins so; without a board, it may."""
+    return board is None or board.chip.startswith(chips)
+
+
+def _kinds_of_two_cores(soc: Soc) -> list[str]:
+    """Return the kinds that start a second core: by ESP-IDF's FreeRTOS, or by the Pico's SDK.
+
+    The latter's library is also where users add how other boards do.
+    """
+    if not _has_esp_idf(soc):
+        return ["cmake"]
+    return ["cmake", "esp-idf"] if board_of(soc) is None else ["esp-idf"]
 
 
 def kind_written(kind: str | None, soc: Soc) -> str | None:
@@ -168,7 +181,8 @@ def library_files(program: Program, soc: Soc | None = None) -> dict[str, str]:
         files |= {path.name: path.read_text("utf-8") for path in driver_sources(soc)}
     # Where a header becomes part of a C file, compilers warn of functions that it does not call.
     asks = any("htvm_hal_timed_out" in text for text in files.values())
-    files["htvm_hal.h"] = render("package/htvm_hal.h.jinja", timed_out=asks)
+    cluster = None if soc is None else soc.cluster
+    files["htvm_hal.h"] = render("package/htvm_hal.h.jinja", timed_out=asks, cluster=cluster)
     folders = (runtime_c() / "include", *(() if soc is None else simd_folders(soc)))
     headers = [path for folder in folders for path in folder.glob("*.h")]
     known = {path.name: path.read_text("utf-8") for path in headers if path.name not in files}
@@ -335,6 +349,7 @@ class _Package:
             "arena": program.plan.peak,
             "stack": self.soc.host.stack,
             "cluster": self.soc.cluster,
+            "pico": _may_be(self.board, _PICO_CHIPS),
             "core": " and ".join((host.name, *(device.title for device in self.devices))),
             "drivers": list(dict.fromkeys(drivers)),
             "vectors": "" if host.vectors is None else march(host.isa),

@@ -82,6 +82,10 @@ static void await(void)
     atomic_thread_fence(memory_order_acquire);
 }
 
+/* The size of the SDK's own stack is the program's to set.  Both ends are aligned for every ABI. */
+static _Alignas(16) uint32_t stack[HTVM_CLUSTER_WORKER_STACK / sizeof(uint32_t)];
+_Static_assert(sizeof stack % 16u == 0, "a stack in units of 16 bytes");
+
 static void serve(void)
 {
     for (;;) {
@@ -95,7 +99,7 @@ void htvm_parallel_run(htvm_parallel_kernel_t kernel, const void *args)
 {
     static bool serving;
     if (!serving) {
-        multicore_launch_core1(serve);
+        multicore_launch_core1_with_stack(serve, stack, sizeof stack);
         serving = true;
     }
     job.kernel = kernel;
@@ -110,8 +114,8 @@ void htvm_parallel_run(htvm_parallel_kernel_t kernel, const void *args)
 #include "freertos/semphr.h"
 #include "freertos/task.h"
 
-/* In bytes: what FreeRTOS needs, and for kernels as much as the Pico's SDK gives the second core. */
-#define STACK_BYTES (configMINIMAL_STACK_SIZE + 2048u)
+/* In bytes: what FreeRTOS needs, and what the SoC's description reserves for kernels. */
+#define STACK_BYTES (configMINIMAL_STACK_SIZE + HTVM_CLUSTER_WORKER_STACK)
 
 /* There is a job, and it is done. */
 static SemaphoreHandle_t begun, ended;

@@ -235,10 +235,46 @@ def test_packages_that_start_no_second_core(kind: str) -> None:
         refuse_kind(kind, resolve(TWO).soc)
 
 
-# The two functions of the SDK, with a thread for the second core and a pipe in each direction.
+@pytest.mark.parametrize(
+    ("target", "kind", "starts", "choose"),
+    [
+        ("pico:cores=2", "platformio", "a CMake library", "cmake"),
+        ("pico:cores=2", "esp-idf", "a CMake library", "cmake"),
+        ("cortex_m33:cores=2", "esp-idf", "a CMake library", "cmake"),
+        ("esp32-p4:cores=2", "cmake", "an ESP-IDF component", "esp-idf"),
+        ("esp32-p4:cores=2", "zephyr", "an ESP-IDF component", "esp-idf"),
+        (TWO, "zephyr", "a CMake library or an ESP-IDF component", "cmake or esp-idf"),
+    ],
+)
+def test_hints_name_what_starts_the_second_core_of_the_board(
+    target: str, kind: str, starts: str, choose: str
+) -> None:
+    soc = resolve(target).soc
+    with pytest.raises(TargetError, match=f"only {starts} starts the second core") as caught:
+        refuse_kind(kind, soc)
+    assert caught.value.hint == f"choose {choose}, or build for a target with one core"
+    for name in choose.split(" or "):
+        refuse_kind(name, soc)
+
+
+def test_a_package_for_another_board_says_nothing_of_the_pico(
+    digits: htvm.Model, tmp_path: Path
+) -> None:
+    text = json.loads((_BOARDS / "pico-2.json").read_text())
+    board = tmp_path / "two.json"
+    board.write_text(json.dumps({**text, "name": "two", "title": "Two", "chip": "LPC55S69"}))
+    package = htvm.build(digits, f"{board}:cores=2").export(tmp_path / "net", kind="cmake")
+    readme, cmake = ((package / name).read_text() for name in ("README.md", "CMakeLists.txt"))
+    assert "one core computes everything" in readme and "replace `htvm_multicore.c`" in readme
+    assert "one core computes everything" in cmake
+    assert "pico" not in (readme + cmake).lower()
+
+
+# The three functions of the SDK, with a thread for the second core and a pipe in each direction.
 _SDK = """
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <unistd.h>
 static int htvm_pipes[2][2];
 static pthread_t htvm_thread;
@@ -253,8 +289,11 @@ static void *htvm_enter(void *entry)
     ((void (*)(void))(uintptr_t)entry)();
     return 0;
 }
-static inline void multicore_launch_core1(void (*entry)(void))
+static inline void multicore_launch_core1_with_stack(
+    void (*entry)(void), uint32_t *bottom, size_t bytes)
 {
+    if (((uintptr_t)bottom + bytes) % 16 != 0) _exit(2);
+    printf("%zu B of stack\\n", bytes);
     if (pipe(htvm_pipes[0]) != 0 || pipe(htvm_pipes[1]) != 0) _exit(2);
     pthread_create(&htvm_thread, 0, htvm_enter, (void *)(uintptr_t)entry);
 }
@@ -313,17 +352,20 @@ def _checked(
     return said[0], check
 
 
-@pytest.mark.parametrize("sdk", [True, False])
+@pytest.mark.parametrize(("sdk", "stack"), [(True, 2048), (True, 8192), (False, 2048)])
 def test_a_package_shares_kernels_by_the_sdk_of_the_pico(
-    sdk: bool, digits: htvm.Model, tmp_path: Path
+    sdk: bool, stack: int, digits: htvm.Model, tmp_path: Path
 ) -> None:
-    """With the SDK's functions as threads of this machine; without them one core does all."""
-    package = htvm.build(digits, "pico-2-riscv:cores=2").export(tmp_path / "net", kind="cmake")
+    """With the SDK's functions as threads; without them one core does all."""
+    target = f"pico-2-riscv:cores=2,cluster.worker_stack={stack}"
+    package = htvm.build(digits, target).export(tmp_path / "net", kind="cmake")
     readme = (package / "README.md").read_text()
-    assert "Cores: 2, which share the kernels" in readme and "2048 B of stack for it" in readme
+    assert "Cores: 2, which share the kernels" in readme and "after `pico_sdk_init()`" in readme
+    assert f"{stack} B of static stack for it" in readme
     said, check = _checked(package, "digits", "", sdk=sdk)
     assert ("one core computes everything" in said) is not sdk
     assert check.returncode == 0 and "PASS" in check.stdout, check.stdout + check.stderr
+    assert (f"{stack} B of stack\n" in check.stdout) is sdk
     archive = (tmp_path / "build" / "net" / "libdigits.a").read_bytes()
     assert (b"multicore_launch_core1" in archive or b"htvm_pipes" in archive) is sdk
 
