@@ -163,13 +163,13 @@ def costs_of(soc: Soc, core: Core, published: bool) -> Costs:
 
 
 def split_cycles(
-    program: TileProgram, core: DigitalCore, costs: Costs, hidden: int
+    core: DigitalCore, program: TileProgram, costs: Costs, hidden: int
 ) -> tuple[int, int]:
     """Return the cycles of starting a convolution in one tile, and of completing it.
 
     Args:
-        program: its tile program.
         core: the core.
+        program: its tile program.
         costs: of its transfers and triggers.
         hidden: cycles of the host's other work beside the core.
     """

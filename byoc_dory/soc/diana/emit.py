@@ -251,7 +251,7 @@ class DianaEmitter:
         costs = costs_of(self.soc, core, loop.published)
         cycles = predicted_cycles(program, costs)
         if plan.hidden is not None:
-            cycles = split_cycles(program, core, costs, plan.hidden)[section == "finish"]
+            cycles = split_cycles(core, program, costs, plan.hidden)[section == "finish"]
         weights, weight_bytes = None, 0
         if isinstance(layer, Weighted):
             packed = pack_digital_weights(core, layer, plan.solution.tile.k)
