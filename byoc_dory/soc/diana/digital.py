@@ -232,13 +232,18 @@ class DigitalAccelerator(DigitalCore):
         return isinstance(layer, Convolution)
 
     def started_cycles(self, soc: Soc, layer: Layer, options: TilingOptions) -> int:
-        """Return the cycles of the core, after those of the first trigger's registers."""
+        """Return the cycles of the core until the host starts its next trigger, or until its end.
+
+        Those of the first trigger's registers are not among them.
+        """
         problem = self.tiling_problem(soc, layer, options)
         plan = plan_alone(layer, solution_of(problem, problem.whole), self.name, problem)
         program = self.tile_program(soc, layer, plan, options)
         costs = self.costs(soc, layer, program, options)
         (tile,) = program.order()
-        return costs.compute(program.call(tile)).cycles - self.conv_driver_cycles
+        work = costs.compute(program.call(tile))
+        until = work.cycles if work.first is None else work.first
+        return until - self.conv_driver_cycles
 
     def layout(self, soc: Soc) -> PaddedLayout:
         """Return the layout of tensors, the same for both cores."""
