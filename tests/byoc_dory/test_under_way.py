@@ -137,6 +137,7 @@ def attention(seed: int, joined: bool = False) -> Region:
 # ---------------------------------------------------------------------- results
 
 
+@pytest.mark.slow
 def test_results_of_random_networks(tmp_path: Path) -> None:
     """On this machine the cores compute as late as they may: what does not wait is wrong."""
     cases = [case_of(stack(seed, depth=1 + seed % 3), seed) for seed in range(6)]

@@ -73,6 +73,7 @@ def test_inputs_of_the_wrong_shape(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "[1, 640]" in shown.err and "Traceback" not in shown.err
 
 
+@pytest.mark.slow
 def test_explain_covers_every_operator(capsys: pytest.CaptureFixture[str]) -> None:
     rows = json.loads(printed(capsys, "explain", "zoo:resnet8", "--json"))["operators"]
     placed = {row["layer"]: row["placed"] for row in rows}

@@ -158,6 +158,7 @@ def test_averages_are_computed_by_the_cores(
         np.testing.assert_array_equal(module.run(inputs).outputs[0], wanted)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", ["siracusa", "siracusa.cluster"])
 def test_a_description_without_a_controller_core(target: str) -> None:
     """Then hart 0 is one of the cores, and computes with the others."""

@@ -70,6 +70,7 @@ def test_networks_equal_their_goldens(name: str) -> None:
     assert single is not None and result.cycles < 0.54 * single
 
 
+@pytest.mark.slow
 def test_cores_wait_for_banks_and_for_their_stacks(digits: htvm.Model) -> None:
     target = resolve(TWO)
     assert target.soc.cluster is not None

@@ -57,6 +57,7 @@ def in_conv2d_1(text: str, change: tuple[str, str]) -> str:
     return text[:at] + text[at:].replace(*change, 1)
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("target", ["siracusa", "siracusa.cluster"])
 def test_a_core_that_spoils_attention_over_a_cache(target: str) -> None:
     run = "cluster_run(cluster_attention, &args);\n"
