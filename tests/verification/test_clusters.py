@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 
+from byoc_dory.options import TilingOptions
 from htvm import zoo
 from htvm.aot.entry import model_sources
+from htvm.build_options import BuildOptions
 from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
+from htvm.pipeline import compile_model
 from htvm.tools.verification.compare import _address, _index
 from htvm.tools.verification.observe import ObservableMachine
 from htvm.tools.verification.types import Difference, Origin
@@ -29,6 +34,14 @@ SPOIL = """static void spoil(const void *args, uint32_t core, uint32_t cores)
 }
 
 """
+
+
+@functools.cache
+def probed(target: str, **tiling: Any) -> Compiled:
+    """The probe with its average on the CPU, so that the layer before leaves its result in L2."""
+    policy = {"average_pool_0": "cpu"} if target.startswith("siracusa") else None
+    options = BuildOptions(tiling=TilingOptions(**tiling), policy=policy)
+    return compile_model(probe(), target, options)
 
 
 def hart_of(work: Compiled, core: int) -> int:
@@ -82,7 +95,7 @@ def test_a_core_that_spoils_attention_over_a_cache(target: str) -> None:
 def test_a_core_that_spoils_a_layer(target: str, core: int) -> None:
     run = "    cluster_run(cluster_conv2d, &args);\n"
     work = broken(
-        compiled(probe(), target),
+        probed(target),
         "layers_source",
         lambda text: in_conv2d_1(text, (run, run + "    cluster_run(spoil, &args);\n")).replace(
             "/* conv2d_1: ", SPOIL.replace("CORE", str(core)) + "/* conv2d_1: "
@@ -107,7 +120,7 @@ def test_a_core_that_spoils_a_layer(target: str, core: int) -> None:
 def test_a_broken_kernel_of_the_cpu(target: str, core: int) -> None:
     stores = re.compile(r"(out\[i3\] = [^;]*);")
     work = broken(
-        compiled(probe(), target),
+        probed(target),
         "cpu_source",
         lambda text: stores.sub(rf"\1 ^ (core == {core});", text),
     )
@@ -128,7 +141,7 @@ def test_a_broken_kernel_of_the_cpu(target: str, core: int) -> None:
 def test_a_wrong_argument_of_a_tiled_layer(target: str) -> None:
     """The store is in a kernel of the runtime: the line is that which ran the kernel."""
     work = broken(
-        compiled(probe(), target, l1_budget=10_000),
+        probed(target, l1_budget=10_000),
         "layers_source",
         lambda text: in_conv2d_1(text, (".requant.high = 127", ".requant.high = 20")),
     )
@@ -158,7 +171,7 @@ def test_which_of_many_transfers(target: str) -> None:
     order += " /* {} */\n"
     spoilt = "    ((int8_t *)cluster_l1(L1_OUT))[99] ^= 1;\n"
     work = broken(
-        compiled(probe(), target),
+        probed(target),
         "layers_source",
         lambda text: in_conv2d_1(text, (result, spoilt + "".join(map(order.format, range(8))))),
     )
@@ -172,7 +185,7 @@ def test_which_of_many_transfers(target: str) -> None:
 def test_a_watched_run_counts_the_same(target: str) -> None:
     from htvm.sim.look import Look, Range, Watch
 
-    work = compiled(probe(), target)
+    work = probed(target)
     machine = ObservableMachine(
         work.program, work.target.soc, seeded_inputs(work.source.inputs), {}
     )

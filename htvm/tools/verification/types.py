@@ -141,9 +141,9 @@ class Difference:
         memory, address: name of the memory and device address of the element.
         tile: the tile it belongs to; None off accelerators.
         tiles_different: number of tiles with elements that differ; 0 off accelerators.
-        row: the row it belongs to, if it was wrong when a chain made that row.
         origins: writers of the element, the last first; empty if nothing wrote it in this run, or
             if unknown.
+        row: the row it belongs to, if it was wrong when a chain made that row.
     """
 
     step: int
@@ -161,8 +161,8 @@ class Difference:
     address: int
     tile: TileAt | None = None
     tiles_different: int = 0
-    row: RowAt | None = None
     origins: tuple[Origin, ...] = ()
+    row: RowAt | None = None
 
     @property
     def where(self) -> SourceLine | None:
