@@ -136,6 +136,7 @@ def compile_cpu(
             hint=f"{nearest(simd, table)}one of {', '.join(filter(None, table))}, or empty",
         )
     core = table[simd if kernels == "scheduled" else ""]
+    core = core if cores is None else core.with_short_calls
     fused = fuse(
         module,
         rewrite=kernels == "scheduled",

@@ -332,6 +332,20 @@ class CoreKernels:
             row.width == 4 and not (row.column and row.column.window) for row in self.products
         )
 
+    @property
+    def with_short_calls(self) -> CoreKernels:
+        """The same with fewer pairs of pixels a call.
+
+        Their columns are small then, and several cores can share the calls.
+        """
+        products = tuple(
+            row
+            if row.column is None
+            else replace(row, column=replace(row.column, pairs=(128, 128)))
+            for row in self.products
+        )
+        return replace(self, products=products)
+
     def row(self, name: str) -> Products | Depthwise:
         """Return the row that a loop is marked with."""
         rows: tuple[Products | Depthwise, ...] = (*self.products, *self.depthwise)
@@ -575,11 +589,8 @@ KERNELS: Mapping[str, CoreKernels] = {
 
 def _of_rows(kernels: CoreKernels) -> CoreKernels:
     """Return what computes one or two rows of depthwise convolutions, with smaller columns."""
-    products = tuple(
-        row if row.column is None else replace(row, column=replace(row.column, pairs=(128, 128)))
-        for row in kernels.products
-    )
-    return replace(kernels, products=products, depthwise=(LINES, *kernels.depthwise))
+    short = kernels.with_short_calls
+    return replace(short, depthwise=(LINES, *short.depthwise))
 
 
 KERNELS_OF_ROWS: Mapping[str, CoreKernels] = {**KERNELS, "dsp": _of_rows(KERNELS["dsp"])}
