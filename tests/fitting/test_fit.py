@@ -139,6 +139,13 @@ def test_accelerators_memories_are_those_of_the_plan() -> None:
     assert weights.planned == max(k.solution.l1_weights for k in kernels.values() if k.solution)
 
 
+def test_a_layer_in_parts_is_one_demand() -> None:
+    found = fitting.fit("zoo:mobilenet_v1", "diana")
+    names = [demand.layer for demand in found.layers]
+    assert len(names) == len(set(names)) == 28
+    assert all(demand.l1_planned for demand in found.layers)
+
+
 def test_a_budget_that_is_too_small_names_the_layers_and_what_helps() -> None:
     model = zoo.build("toyadmos")
     found = htvm.fit(model, "diana.digital", tiling=TilingOptions(l1_budget=300))

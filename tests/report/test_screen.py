@@ -166,10 +166,18 @@ def test_the_kind_of_layer_that_is_out_of_proportion_is_named() -> None:
     assert slowest_group(proportionate, 100) is None
     single = rows(("depthwise", 10, 80), ("conv2d", 90, 20))
     assert slowest_group(single, 100) is None
-    group = slowest_group([*single, *rows(("depthwise", 10, 80))], 180)
+    second = rows(("conv2d", 0, 0), ("depthwise", 10, 80))[1]
+    group = slowest_group([*single, second], 180)
     assert group is not None and (group.op, group.layers) == ("depthwise", 2)
     assert round(group.cycles, 2) == 0.89 and round(group.macs, 2) == 0.18
     assert slowest_group(rows(("softmax", 0, 9), ("softmax", 0, 9)), 18) is None
+    parts = [
+        LayerRow(f"depthwise_0{part}", "depthwise", "digital", macs=5, cycles=40, part=part)
+        for part in (".r0", ".r1")
+    ]
+    conv2d = single[1]
+    assert slowest_group([conv2d, *parts], 100) is None
+    assert slowest_group([conv2d, *parts, second], 180) == replace(group, layers=2)
 
 
 def test_the_page_has_reasons_and_advice() -> None:

@@ -114,6 +114,7 @@ def _layer_row(
         l2_read=traffic.read,
         l2_written=traffic.written,
         l2_weights=traffic.constants,
+        part=step.part,
     )
 
 

@@ -130,6 +130,8 @@ def _arena_note(program: Program) -> str:
 def layer_demands(compiled: Compiled, budget: int | None) -> tuple[LayerDemand, ...]:
     """Return each accelerated layer's demand on L1 and on the weight memory.
 
+    A layer in several parts has that of the part that takes most.
+
     Args:
         compiled: the model compiled with all of L1, or with this budget.
         budget: bytes of L1 that layers may use; ``None`` for all.  If the program was compiled with
@@ -137,11 +139,18 @@ def layer_demands(compiled: Compiled, budget: int | None) -> tuple[LayerDemand, 
     """
     is_planned = budget == compiled.options.tiling.l1_budget
     budget = compiled.tiling.l1_budget if is_planned else budget
-    return tuple(
-        _layer_demand(compiled, kernel, code.l1_used.get(symbol), budget, is_planned)
-        for symbol, (code, kernel) in compiled.kernels.items()
-        if kernel.layer is not None
-    )
+    demands: dict[str, LayerDemand] = {}
+    for symbol, (code, kernel) in compiled.kernels.items():
+        if kernel.layer is not None:
+            used = code.l1_used.get(symbol)
+            found = _layer_demand(compiled, kernel, used, budget, is_planned)
+            known = demands.get(found.layer, found)
+            demands[found.layer] = max(known, found, key=_taken)
+    return tuple(demands.values())
+
+
+def _taken(demand: LayerDemand) -> tuple[int, int]:
+    return demand.l1_planned or 0, demand.l1_whole
 
 
 def _layer_demand(

@@ -58,6 +58,7 @@ class LayerRow:
             power.
         instructions: instructions from call to return, counted by an emulator; None without a run,
             and on a platform that counts none.  They are no cycles.
+        part: the end of the name that says which part of a layer it is, as ``".r0"``; empty: all.
     """
 
     name: str
@@ -81,6 +82,12 @@ class LayerRow:
     l2_weights: int | None = None
     energy_uj: float | None = None
     instructions: int | None = None
+    part: str = ""
+
+    @property
+    def layer(self) -> str:
+        """The layer's name, without that of a part."""
+        return self.name.removesuffix(self.part)
 
     @property
     def label(self) -> str:

@@ -386,7 +386,7 @@ def slowest_group(rows: Sequence[LayerRow], total: int) -> Group | None:
         same = [row for row in rows if row.op == op]
         group = Group(
             op,
-            len(same),
+            len({row.layer for row in same}),
             sum(row.cycles or 0 for row in same) / total,
             sum(row.macs for row in same) / macs,
         )
