@@ -1,13 +1,15 @@
 """Every published table and figure beside ours, gathered into docs/results.md.
 
 Run with ``make bench``.  Each benchmark writes text, JSON and PNG into ``docs/results``, with the
-digests of what they are made of; the page has the texts and the pictures.
+digests of what they are made of; the page has the texts and the pictures.  Pages that quote the
+figures are written in the end.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+import tempfile
 from pathlib import Path
 
 import click
@@ -15,6 +17,7 @@ import click
 from benchmarks.made_of import record
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli.app import exit_code
+from tests.docs.outputs import QUOTING, write
 
 BENCHMARKS = (
     "table_i", "table_ii", "fig2", "fig4", "fig5", "tiling", "digits", "predicted",
@@ -57,6 +60,9 @@ def bench(only: tuple[str, ...]) -> None:
                 record(name, module.made_of())
             (_DOCS / "results.md").write_text(page(), encoding="utf-8")
             click.echo(f"{artefact.title}\n\n{artefact.text}\n")
+        for quoting in QUOTING:
+            with progress.stage(quoting), tempfile.TemporaryDirectory() as empty:
+                write(_DOCS.parent / quoting, Path(empty))
 
 
 if __name__ == "__main__":

@@ -136,8 +136,17 @@ def _main(pages: list[str]) -> None:
                 if found:
                     sys.exit("\n".join([*found, f"{page.name}: {_first(found)}"]))
             else:
-                today = rewritten(page.read_text(encoding="utf-8"), Path(folder))
-                page.write_text(today, encoding="utf-8")
+                write(page, Path(folder))
+
+
+def write(page: Path, folder: Path) -> None:
+    """Write a page with the outputs of today.
+
+    Args:
+        page: its file.
+        folder: to run in; an empty one.
+    """
+    page.write_text(rewritten(page.read_text(encoding="utf-8"), folder), encoding="utf-8")
 
 
 def _first(found: list[str]) -> str:
