@@ -95,6 +95,18 @@ def test_compile_writes_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [entry.name for entry in tmp_path.iterdir()] == ["project"]
 
 
+def test_compile_names_functions_as_it_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["compile", NETWORK, "--target", "generic.cpu", "--out", str(tmp_path / "out")]
+    assert main([*given, "--name", "key-words"]) == 2
+    assert "give for example key_words" in capsys.readouterr().err and not [*tmp_path.iterdir()]
+    printed(capsys, *given, "--name", "kws")
+    (header,) = tmp_path.rglob("kws.h")
+    assert "int32_t kws_run(" in header.read_text(encoding="utf-8")
+    assert not [*tmp_path.rglob("toyadmos*")]
+
+
 def test_compile_stores_a_given_sample_with_its_outputs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 import htvm
+from byoc_dory.emit.text import c_identifier
 from htvm.errors import InputError
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
 from htvm.tools.cli.arguments import Network
 from htvm.tools.cli.output import model_word, print_json, print_report, refuse_file_name
 from htvm.tools.cli.terminal import echo
+
+
+def _name(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    if given is not None and c_identifier(given) != given:
+        raise InputError(
+            f"'{given}' is not usable as a C identifier",
+            where="--name",
+            hint=f"give for example {c_identifier(given)}",
+        )
+    return given
 
 
 @click.command(
@@ -33,6 +45,11 @@ from htvm.tools.cli.terminal import echo
 @options.all_tables
 @options.wide
 @options.out(options.EXPORT_FOLDER, required=True)
+@click.option(
+    "--name",
+    callback=_name,
+    help="What C functions and files are named after, instead of the file: kws for kws_run.",
+)
 @click.option(
     "--as",
     "kind",
@@ -54,6 +71,7 @@ def command(
     everything: bool,
     wide: bool,
     out: Path,
+    name: str | None,
     kind: str | None,
     as_json: bool,
 ) -> None:
@@ -80,6 +98,8 @@ def command(
         refuse_file_name(out, "--out")
         check_folder(out, kind)
     opened, inputs = network.open_with(given)
+    if name is not None:
+        opened = replace(opened, name=name)
     with shown_progress() as progress:
         module = htvm.build(opened, target=target, **build, progress=progress)
         with progress.stage("writing the project"):
