@@ -313,14 +313,14 @@ def test_every_number_of_every_description_has_a_name_and_can_be_given() -> None
         for entry in numbers(target.soc):
             assert resolve(name, parameters={entry.name: entry.default}) == target, entry.name
     known = [entry.name for entry in numbers(resolve("diana").soc)]
-    assert {"clock_hz", "L1.size", "digital.lanes", "digital.filters.3", "dma.granule",
+    assert {"clock_hz", "L2.size", "digital.lanes", "digital.filters.3", "dma.granule",
             "host.cost.conv_mac"} <= {*known}  # fmt: skip
     assert not [name for name in known if name.endswith((".registers", ".base", ".mapped"))]
 
 
 def test_a_number_is_part_of_the_name_and_of_the_description() -> None:
-    target = resolve("diana.digital:digital.row_cycles=2,rows=32,L1.size=64k")
-    assert target.name == "diana.digital:rows=32,L1.size=64KiB,digital.row_cycles=2"
+    target = resolve("diana.digital:digital.row_cycles=2,rows=32,L2.size=1MiB")
+    assert target.name == "diana.digital:rows=32,L2.size=1MiB,digital.row_cycles=2"
     assert resolve(target.name) == target
     (core,) = target.accelerators
     assert core is target.soc.accelerator("digital") and core.row_cycles == 2  # type: ignore[attr-defined]
@@ -341,11 +341,17 @@ def test_the_host_of_a_target_has_the_number() -> None:
     assert resolve("diana.simd:host.stack=8k").soc.host.corev
     assert resolve("diana.simd:host.stack=8k").soc.host.stack == 8192
     with pytest.raises(TargetError, match="size of L2 is given twice: 65536 and 128k"):
-        resolve("generic.cpu:L2.size=128k", l2_bytes=65536)
+        resolve("generic.cpu:l2=128k", l2_bytes=65536)
 
 
 def test_a_number_that_a_parameter_sets_has_no_other_name() -> None:
-    with pytest.raises(TargetError, match="L2.size is sram here"):
-        resolve("ethos_u55:sram=32k,L2.size=64k")
+    for name, says in (
+        ("ethos_u55:sram=32k,L2.size=64k", "L2.size is sram here"),
+        ("siracusa:L2.size=1MiB", "L2.size is l2 here"),
+        ("generic.cpu:L2.size=1MiB", "L2.size is l2 here"),
+        ("diana:L1.size=64k", "L1.size is l1 here"),
+    ):
+        with pytest.raises(TargetError, match=says):
+            resolve(name)
     with pytest.raises(TargetError, match="size of L2 is given twice: 65536 and 32k"):
         resolve("ethos_u55:sram=32k", l2_bytes=65536)

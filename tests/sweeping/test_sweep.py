@@ -183,7 +183,7 @@ def test_numbers_can_have_an_area(standin: Standin) -> None:
     ("target", "grid", "says"),
     [
         ("diana", {"dma.queue_deph": [1]}, "did you mean dma.queue_depth? its parameters are rows"),
-        ("diana", {"digital.lane": [1]}, "numbers of its description: clock_hz, L1.size"),
+        ("diana", {"digital.lane": [1]}, "numbers of its description: clock_hz, L1.reserved"),
         ("diana", {"digital": [1]}, "there is no parameter 'digital'"),
         ("diana", {3: [1]}, "there is no parameter 3"),
         ("diana", {"digital.row_cycles": [1, -1]}, "digital.row_cycles (in the description: 1) "
@@ -194,7 +194,8 @@ def test_numbers_can_have_an_area(standin: Standin) -> None:
          "bias_bytes=64; target 'diana'"),
         ("diana", {"dma.call_cycles": [0]}, "DIANA cannot have dma.call_cycles=0: a call with one "
          "command takes 0 cycles, of which the driver has 37"),
-        ("diana", {"L1.size": ["1GiB"]}, "DIANA cannot have L1.size=1GiB: L1 would reach into L2"),
+        ("siracusa", {"L1.size": ["1GiB"]}, "Siracusa cannot have L1.size=1GiB: L1 would reach"),
+        ("diana", {"L1.size": ["64KiB"]}, "L1.size is l1 here"),
         ("siracusa", {"cluster.cores": [16]}, "Siracusa cannot have cluster.cores=16"),
         ("diana:dma.queue_depth=2", {"dma.queue_depth": [1]}, "dma.queue_depth is given twice"),
         ("siracusa:cores=2", {"cores": [1]}, "cores is given twice: 2, and in the grid"),

@@ -166,7 +166,7 @@ PARAMETERS = (
     Parameter("weights", DIGITAL.weight_memory, "weight memory of the digital array", unit="B",
               low=4096, high=1 << 20, step=16),
     Parameter("l1", L1_BYTES, "L1, shared by both cores", unit="B",
-              low=1024, high=16 << 20, step=64),
+              low=1024, high=16 << 20, step=64, sets="L1.size"),
     Parameter("dma", DMA.bytes_per_cycle, "width of the DMA's port", unit="B/cycle",
               choices=(4, 8, 16, 32)),
 )  # fmt: skip

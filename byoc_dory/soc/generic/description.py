@@ -14,7 +14,10 @@ SIM_REGISTERS = 0x80000000
 # assumed: 4 MiB by default; networks that overflow DIANA's L2 fit.
 L2_BYTES = 4 * 1024 * 1024
 
-PARAMETERS = (Parameter("l2", L2_BYTES, "L2", unit="B", low=16 << 10, high=1 << 30, step=16),)
+PARAMETERS = (
+    Parameter("l2", L2_BYTES, "L2", unit="B", low=16 << 10, high=1 << 30, step=16,
+              sets="L2.size"),
+)  # fmt: skip
 
 
 def _design(*, l2: int) -> Soc:
