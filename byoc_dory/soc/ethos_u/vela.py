@@ -11,6 +11,7 @@ import logging
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -304,16 +305,21 @@ def _shares(rows: Sequence[Sequence[Any]], layers: int) -> tuple[Share, ...]:
     which is the cause of all its cycles.  Tensors are named after their layers; what belongs to
     none is the last one's.
     """
-    found: list[dict[str, int]] = [{} for _ in range(layers)]
+    found: list[tuple[Counter[str], Counter[str]]]
+    found = [(Counter(), Counter()) for _ in range(layers)]
     for name, cycles, computing, units, accesses in rows:
         number, colon, _ = name.partition(":")
-        causes = found[int(number) if colon and number.isdigit() else -1]
+        causes, taken = found[int(number) if colon and number.isdigit() else -1]
         if cycles > computing:
             cause = _MEMORIES[max(accesses, key=lambda each: accesses[each])]
         else:
             cause = _UNITS[max(units, key=lambda each: units[each], default="ao_cycles")]
-        causes[cause] = causes.get(cause, 0) + cycles
-    return tuple(Share(sum(each.values()), tuple(each.items())) for each in found)
+        causes[cause] += cycles
+        taken.update({_MEMORIES[key]: n for key, n in accesses.items() if key in _MEMORIES})
+    return tuple(
+        Share(causes.total(), tuple(causes.items()), tuple(sorted(taken.items())))
+        for causes, taken in found
+    )
 
 
 def clear() -> None:

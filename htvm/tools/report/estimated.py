@@ -23,13 +23,19 @@ def causes_of(estimates: Sequence[Estimate]) -> tuple[str, ...]:
 
 
 def estimates_table(report: ReportData) -> Table:
-    """Return estimated cycles of layers by cause, with a total below."""
+    """Return estimated cycles of layers by cause and by memory, with a total below."""
     rows, causes = report.estimates, causes_of(report.estimates)
     whole = sum(each.cycles for each in rows)
+    memories = dict.fromkeys(memory for each in rows for memory, _ in each.accesses)
     sums = [count(sum(dict(each.causes).get(cause, 0) for each in rows)) for cause in causes]
+    sums += [count(sum(dict(each.accesses).get(name, 0) for each in rows)) for name in memories]
 
     def column(cause: str) -> tuple[Column, object]:
         return Column(cause, number=True), lambda each: dict(each.causes).get(cause)
+
+    def accessed(name: str) -> tuple[Column, object]:
+        title = f"{name} accessed"
+        return Column(title, number=True, spare=True), lambda each: dict(each.accesses).get(name)
 
     return table_of(
         rows,
@@ -38,8 +44,10 @@ def estimates_table(report: ReportData) -> Table:
         (Column("%", number=True), lambda each: percent(each.cycles, whole)),
         (Column("bound by"), lambda each: each.bound),
         *map(column, causes),  # type: ignore[arg-type]
+        *map(accessed, memories),  # type: ignore[arg-type]
         title=f"cycles estimated for {_names(rows)}, by what binds their operators: MACs, outputs "
-        "or weights, or a slower memory",
+        "or weights, or a slower memory"
+        + (f"; and in which {' and '.join(memories)} are accessed" if memories else ""),
         footer=("total", count(whole), "", "", *sums) if rows else (),
     )
 
