@@ -91,14 +91,15 @@ def pool_layer(
     kernel: tuple[int, int],
     stride: tuple[int, int],
     pad: tuple[int, int, int, int],
+    clip: tuple[int, int] | None = None,
 ) -> Pool | None:
-    """Return a pool as a layer; None if its tensors are no maps."""
+    """Return a pool as a layer, by default not clipped; None if its tensors are no integer maps."""
     maps = [map_of(*source, layout), map_of(name, output, layout)]
-    if maps[0] is None or maps[1] is None:
+    if maps[0] is None or maps[1] is None or "int" not in output.dtype:
         return None
     return Pool(
         name=name, inputs=(maps[0],), output=maps[1], function=function, kernel=kernel,
-        stride=stride, pad=pad,
+        stride=stride, pad=pad, clip=clip or _whole(output.dtype),
     )  # fmt: skip
 
 
@@ -131,13 +132,18 @@ def mean_layer(
     )
     left = (1 if summed else size for size, summed in zip(tensor.shape, sums, strict=True))
     groups = 1 if sums[0] else tensor.shape[0]
-    limits = np.iinfo(tensor.dtype)
-    whole = int(limits.min), int(limits.max)
+    whole = _whole(tensor.dtype)
     return Convolution(
         name=name, inputs=(tensor,), output=replace(tensor, name=name, shape=tuple(left)),
         weight=np.ones((groups, channels, *kernel), np.int8), groups=groups, requant=requant,
         clip=whole, input_range=whole,
     )  # fmt: skip
+
+
+def _whole(dtype: str) -> tuple[int, int]:
+    """Return the least and the largest number of a type."""
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
 def sum_layer(

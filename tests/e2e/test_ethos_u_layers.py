@@ -72,17 +72,18 @@ def elementwise(
 
 
 def average(code: int) -> Callable[[np.random.Generator], Graph]:
-    """Without padding."""
+    """Without padding, clipped or not."""
 
     def drawn(rng: np.random.Generator) -> Graph:
         sketch = Sketch(rng)
         fy, fx = sketch.size(1, 9), sketch.size(1, 9)
         sizes = sketch.size(0, 6), sketch.size(0, 6)
         c, zero = sketch.size(1, 20), zero_point(sketch, code)
-        source = sketch.input((1, fy + sizes[0], fx + sizes[1], c), 1, zero, code=code)
-        out = sketch.tensor((1, sizes[0] + 1, sizes[1] + 1, c), 1, zero, code=code)
+        scale = sketch.scale() / (1 if code == INT8 else 256)
+        source = sketch.input((1, fy + sizes[0], fx + sizes[1], c), scale, zero, code=code)
+        out = sketch.tensor((1, sizes[0] + 1, sizes[1] + 1, c), scale, zero, code=code)
         one = ("i", 1)
-        window = {0: ("b", 1), 1: one, 2: one, 3: ("i", fx), 4: ("i", fy)}
+        window = {0: ("b", 1), 1: one, 2: one, 3: ("i", fx), 4: ("i", fy), 5: sketch.fused()}
         sketch.op("AVERAGE_POOL_2D", [source], [out], (5, window))
         return sketch.graph(out)
 

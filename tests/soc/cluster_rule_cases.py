@@ -97,6 +97,7 @@ CLUSTER = {
             (lambda: pool("average", shape=(2, 64, 65), kernel=(64, 65)), "has 4160 pixels"),
             (lambda: pool("average", pad=(0, 0, 1, 0)), "the padding is (0, 0, 1, 0)"),
             (lambda: unsigned(pool("average")), "'x' is uint8"),
+            (lambda: pool("average", clip=(0, 6)), "the result is clipped to 0 to 6"),
         ),
         {"kernels": "simd"},
     ),

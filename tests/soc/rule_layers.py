@@ -189,6 +189,7 @@ def pool(
     kernel: tuple[int, int] = (3, 3),
     stride: tuple[int, int] = (1, 1),
     pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    clip: tuple[int, int] = (-128, 127),
 ) -> Layer:
     """A pool of a map."""
     channels, y, x = shape
@@ -198,7 +199,7 @@ def pool(
     )
     return Pool(
         name="layer", inputs=(Tensor("x", shape),), output=Tensor("y", (channels, *sizes)),
-        function=function, kernel=kernel, stride=stride, pad=pad,
+        function=function, kernel=kernel, stride=stride, pad=pad, clip=clip,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ Engines beside the cores share the first ones.
 from __future__ import annotations
 
 from byoc_dory.layers import (
+    INT8,
     Add,
     CachedAttention,
     Combination,
@@ -113,13 +114,15 @@ _MOST_AVERAGED = 4096  # pixels: of more, a product would not be exactly the quo
 
 
 def averages_are_plain(soc: Soc, core: ClusterCores, layer: Layer) -> Verdict:
-    """An average is of int8, in windows of 2 to 4096 pixels inside the map."""
+    """An average is of int8, not clipped, in windows of 2 to 4096 pixels inside the map."""
     if not isinstance(layer, Pool):
         return ACCEPTED
     if any(layer.pad):
         return Refused(f"the padding is {layer.pad}")
     if layer.inputs[0].dtype != "int8":
         return Refused(f"tensor '{layer.inputs[0].name}' is {layer.inputs[0].dtype}")
+    if layer.clip != INT8:
+        return Refused(f"the result is clipped to {layer.clip[0]} to {layer.clip[1]}")
     if not 2 <= layer.fy * layer.fx <= _MOST_AVERAGED:
         return Refused(f"a window has {layer.fy * layer.fx} pixels")
     return ACCEPTED

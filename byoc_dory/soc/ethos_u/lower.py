@@ -214,7 +214,7 @@ class _Writer:
                 layer.function, source, self._fresh(), shape, kernel=layer.kernel,
                 stride=layer.stride, pad=pad,
             )  # fmt: skip
-            self._keep(layer, place)
+            self._keep(layer, self._clipped(layer, place, shape))
         elif isinstance(layer, Padding):
             source = self._read(layer.inputs[0])
             place = graph.pad(source, layer.sizes, layer.value, self._fresh(), shape)

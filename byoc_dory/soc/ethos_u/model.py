@@ -294,7 +294,7 @@ def _pooled(layer: Pool, x: Array) -> Array:
             out[y, z] = np.where(total < 0, -away, away)
         else:
             out[y, z] = padded[window].max((0, 1))
-    return out.astype(x.dtype)
+    return _clipped(layer, out)
 
 
 # ------------------------------------------------------------------------ softmax

@@ -83,10 +83,7 @@ class AveragePool(PrimitiveOp):
         return (RowWindow(self.kernel[0], self.strides[0]),)
 
     def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Pool | None:
-        limits = np.iinfo(output.dtype)
-        if self.clip != (limits.min, limits.max):
-            return None
-        window = self.kernel, self.strides, self.padding
+        window = self.kernel, self.strides, self.padding, self.clip
         return pool_layer(name, inputs[0], output, "average", self.layout, *window)
 
     def of_sums(self, inputs: Sequence[TensorType], output: TensorType) -> Op | None:
