@@ -245,6 +245,22 @@ class RiscvVectors:
 
 
 @dataclass(frozen=True)
+class XtensaCore:
+    """An Xtensa core.
+
+    Attributes:
+        gcc: name of a GCC whose programs the emulator executes.
+        emulator: QEMU's name of a core whose instructions are among this one's.
+        flash, ram: addresses of both in the emulator, which has none from 1 GiB on.
+    """
+
+    gcc: str
+    emulator: str
+    flash: int
+    ram: int
+
+
+@dataclass(frozen=True)
 class Host:
     """The host core that runs the firmware.
 
@@ -261,9 +277,10 @@ class Host:
             multiply-accumulate, post-increment, hardware loops and more:
             ``runtime_c/iss/corev.h``); on a core without them they are illegal instructions. A core
             with a scoreboard cannot have them.
-        arm: what tools must know of a Cortex-M core; None for RISC-V.  Its cycles are not
+        arm: what tools must know of a Cortex-M core; None for others.  Its cycles are not
             simulated: its programs run on an emulator, which counts instructions.
         vectors: the vector unit of a RISC-V core, whose programs run on an emulator, too.
+        xtensa: what tools must know of an Xtensa core, likewise; None for others.
     """
 
     name: str
@@ -275,11 +292,17 @@ class Host:
     corev: bool = False
     arm: ArmCore | None = None
     vectors: RiscvVectors | None = None
+    xtensa: XtensaCore | None = None
+
+    @property
+    def is_in_user_mode(self) -> bool:
+        """Whether its programs are processes of QEMU's user mode."""
+        return self.vectors is not None or self.xtensa is not None
 
     @property
     def platform(self) -> Literal["rv32", "arm", "qemu"]:
         """The platform that runs its programs."""
-        if self.vectors is not None:
+        if self.is_in_user_mode:
             return "qemu"
         if self.arm is None:
             return "rv32"

@@ -161,7 +161,9 @@ def linker_script(soc: Soc, size: int | None = None) -> str:
         "@STACK@": str(soc.host.stack),
         "@STACKS@": str(soc.stacks),
         # Where a second core begins, which no code calls.
-        "@OTHERS@\n": "EXTERN(htvm_hart_main)\n" if workers else "",
+        "@OTHERS@\n": "EXTERN(htvm_hart_main)\n" if workers and soc.host.arm is not None else "",
+        # An Xtensa core's code reads constants that are in front of it.
+        "@LITERALS@\n": "" if soc.host.xtensa is None else "        *(.literal .literal.*)\n",
         "@STACKS_LOW@": f"__stack_low - {workers}" if workers else "__stack_low",
     }
     for name, value in values.items():

@@ -15,9 +15,9 @@ from byoc_dory.errors import L2OverflowError
 from byoc_dory.soc.base import Soc
 from htvm.aot.entry import model_sources, render, template_fields
 from htvm.aot.program import Program
-from htvm.firmware import arm, host, rv32, vectors
+from htvm.firmware import arm, host, rv32, user_mode
 from htvm.firmware.builds import kept_build
-from htvm.firmware.isa import kernel_flags, rv32_flags, vector_flags
+from htvm.firmware.isa import kernel_flags, rv32_flags, user_mode_flags
 from htvm.firmware.linked import Firmware
 from htvm.firmware.paths import NO_DEVICES, driver_folders, simd_folders
 from htvm.firmware.sizes import (
@@ -30,6 +30,7 @@ from htvm.firmware.sizes import (
 )
 from htvm.firmware.socs import machine_of
 from htvm.firmware.toolchain import HOST_FLAGS, Compiler, instructions
+from htvm.firmware.user_compiler import compiler_for
 
 RUN_MARK = 2 * 0x7FFFFFFE
 """Event of the mark at the beginning of the run; its end has the next number."""
@@ -49,7 +50,7 @@ class Built:
         path: the firmware (ELF) or the native executable.
         sizes: sizes of its parts.
         firmware, native, arm: the platform-specific result; the others are None.  A core with code
-            in flash has ``arm``, a RISC-V core with vectors, too.
+            in flash has ``arm``, one in QEMU's user mode, too.
         compiler: the compiler, which also builds the simulator.
     """
 
@@ -217,14 +218,15 @@ def build_qemu(
 
     Args:
         program, soc, compiler, cache_dir: as for :func:`build_arm`; for a Cortex-M core, the
-            memories are those of QEMU's machine, for a RISC-V core with vectors the SoC's own.
+            memories are those of QEMU's machine, for others the SoC's own; for an Xtensa core, the
+            compiler is its GCC if not given.
 
     Raises:
         TargetError: QEMU has no machine with its core.
         L2OverflowError, ToolchainError: as for :func:`build_arm`.
     """
-    if soc.host.vectors is not None:
-        return _build_vectors(program, soc, compiler or Compiler.zig(), cache_dir)
+    if soc.host.is_in_user_mode:
+        return _build_user_mode(program, soc, compiler or compiler_for(soc), cache_dir)
     built = _build_arm(program, arm.on_qemu(soc), compiler, cache_dir, emulated=True)
     return replace(built, platform="qemu")
 
@@ -243,20 +245,23 @@ def sizes_on_chip(built: Built) -> Sizes:
     return build_arm(built.program, built.soc, built.compiler).sizes
 
 
-def _build_vectors(program: Program, soc: Soc, compiler: Compiler, cache_dir: Path | None) -> Built:
-    """Build the firmware of a program for a RISC-V core with vectors."""
+def _build_user_mode(
+    program: Program, soc: Soc, compiler: Compiler, cache_dir: Path | None
+) -> Built:
+    """Build the firmware of a program as a process of QEMU's user mode."""
+    soc = user_mode.in_user_mode(soc)
     check_l2(program, soc)
-    flags = vector_flags(soc.host.isa, gcc=compiler.is_gcc)
+    flags = user_mode_flags(soc.host, gcc=compiler.is_gcc)
     kernel_flags = _kernel_flags(program, soc, compiler)
 
     def make(folder: Path, sources: list[Path]) -> None:
-        objects = _objects(sources, kernel_flags, compiler, vectors.include_folders(soc), flags)
-        vectors.build_firmware(objects, soc, folder, compiler)
+        objects = _objects(sources, kernel_flags, compiler, user_mode.include_folders(soc), flags)
+        user_mode.build_firmware(objects, soc, folder, compiler)
 
     variant = ("qemu", compiler.name, *flags, str(kernel_flags))
     files = _firmware_files(program)
     path = kept_build("firmware.elf", files, soc, variant, compiler, cache_dir, make)
-    firmware = Firmware.open(path, soc, soc.host.stack)
+    firmware = Firmware.open(path, soc, soc.stacks)
     sizes = linked_sizes(firmware, program, compiler.name)
     return Built("qemu", program, soc, path, sizes, compiler, arm=firmware)
 

@@ -1,4 +1,4 @@
-"""The instruction sets that firmware for RISC-V is compiled for, and the flags of CPU kernels."""
+"""The instruction sets that firmware is compiled for on RISC-V and Xtensa, and kernels' flags."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RV32_FLAGS = (
     "-Wl,--gc-sections",
 )
 
-_VECTOR_FLAGS = (
+_USER_MODE_FLAGS = (
     "-std=c11",
     "-O2",
     "-fomit-frame-pointer",
@@ -40,14 +40,15 @@ _VECTOR_FLAGS = (
     # A product and a sum fused into one instruction are rounded once, the source's own arithmetic
     # rounds twice.
     "-ffp-contract=off",
-    # Variables are addressed without a register that start-up code would have to set.
-    "-msmall-data-limit=0",
     "-fno-sanitize=all",
     "-fno-stack-protector",
     "-fno-unwind-tables",
     "-g0",
     "-Wl,--gc-sections",
 )
+
+# Constants of a function are beside it, and calls reach all of a flash.
+_XTENSA_FLAGS = ("-mtext-section-literals", "-mlongcalls")
 
 
 def compiled_isa(host: Host) -> str:
@@ -96,12 +97,26 @@ def vector_flags(isa: str, *, gcc: bool = False) -> tuple[str, ...]:
     # With the double precision of the general-purpose set, its registers pass arguments.
     standard = isa.partition("_")[0]
     abi = {"32": "ilp32", "64": "lp64"}[bits] + ("d" if "d" in standard[5:] else "")
-    common = (f"-mabi={abi}", "-mcmodel=medany", *_VECTOR_FLAGS)
+    # Variables are addressed without a register that start-up code would have to set.
+    own = (f"-mabi={abi}", "-mcmodel=medany", "-msmall-data-limit=0")
+    common = (*own, *_USER_MODE_FLAGS)
     if gcc:
         return (f"-march={march(isa)}", *common)
     features = "".join(f"+{name}" for name in _features(isa))
     target = ("-target", f"riscv{bits}-freestanding-none")
     return (*target, f"-mcpu=generic_rv{bits}{features}", *common)
+
+
+def user_mode_flags(host: Host, *, gcc: bool = False) -> tuple[str, ...]:
+    """Return the flags of every build for a core in QEMU's user mode, for clang or for GCC.
+
+    Args:
+        host: a core with vectors, or an Xtensa core, for which there is only GCC.
+        gcc: whether they are GCC's.
+    """
+    if host.xtensa is not None:
+        return (*_XTENSA_FLAGS, *_USER_MODE_FLAGS)
+    return vector_flags(host.isa, gcc=gcc)
 
 
 def march(isa: str) -> str:

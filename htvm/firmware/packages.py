@@ -77,9 +77,9 @@ def refuse_kind(kind: str, soc: Soc) -> None:
     if kind == "esp-idf" and not _has_esp_idf(soc):
         other = soc.host.name if board is None else f"{board.title} has a {board.chip}"
         raise TargetError(
-            f"ESP-IDF is for chips of Espressif with RISC-V cores: {other}",
+            f"ESP-IDF is for chips of Espressif: {other}",
             where=where,
-            hint="build for a board such as esp32-c3, or choose zephyr, platformio or cmake",
+            hint="build for a board such as esp32, or choose zephyr, platformio or cmake",
         )
     if kind == "platformio" and board is not None and board.platformio is None:
         raise TargetError(

@@ -14,21 +14,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import TargetError, ToolchainError
+from byoc_dory.errors import DependencyError, TargetError, ToolchainError
 from htvm.firmware.arm import arm_flags
-from htvm.firmware.isa import rv32_flags, vector_flags
+from htvm.firmware.isa import rv32_flags, user_mode_flags
 from htvm.firmware.toolchain import Compiler
 from htvm.processes import run
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.cores import Host
 
 _log = logging.getLogger(__name__)
 
 _WHERE = "--cc"
 _SECONDS = 30
+_PACKAGE_OF_XTENSA = "gcc-xtensa-lx106"
 _PROBE = "int htvm_probe(int x);\nint htvm_probe(int x)\n{\n    return x + 1;\n}\n"
-_MACHINES = {True: "EM_ARM", False: "EM_RISCV"}
 _VECTORS_SINCE = 14
 """The first GCC with all intrinsics for RISC-V's vectors that kernels use."""
 
@@ -51,7 +52,7 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
             hint="leave it out, or choose a target whose core has none",
         )
     found = shutil.which(command)
-    example = "riscv64-unknown-elf-gcc" if soc.host.arm is None else "arm-none-eabi-gcc"
+    machine, example = _machine(soc.host)
     hint = f"give a GCC for {soc.host.name}, such as {example}, by its name or path"
     if found is None:
         raise ToolchainError(f"there is no program {command!r}", where=_WHERE, hint=hint)
@@ -65,13 +66,17 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
     core, vectors = soc.host.arm, soc.host.vectors
     if vectors is not None:
         _check_vectors(compiler, version, soc)
-    of_riscv = (rv32_flags if vectors is None else vector_flags)(soc.host.isa, gcc=True)
     with tempfile.TemporaryDirectory(prefix="htvm-cc-") as name:
         source, made = Path(name) / "probe.c", Path(name) / "probe.o"
         source.write_text(_PROBE, encoding="utf-8")
 
         def probe(cpu: str = "") -> str:
-            flags = of_riscv if core is None else arm_flags(core, gcc=True, cpu=cpu)
+            if core is not None:
+                flags = arm_flags(core, gcc=True, cpu=cpu)
+            elif soc.host.is_in_user_mode:
+                flags = user_mode_flags(soc.host, gcc=True)
+            else:
+                flags = rv32_flags(soc.host.isa, gcc=True)
             return _output_of(found, *flags, "-c", str(source), "-o", str(made))
 
         answer = probe()
@@ -84,7 +89,7 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
                     "instructions", compiler.gcc, core.cpu, core.gcc, core.like,
                 )  # fmt: skip
         bits = 64 if soc.host.isa.startswith("rv64") else 32
-        if not _is_for(made, _MACHINES[core is not None], bits):
+        if not _is_for(made, machine, bits):
             lines = [line.strip() for line in answer.splitlines() if line.strip()]
             errors = [line for line in lines if "error" in line]
             first = (errors or lines or ["nothing"])[0]
@@ -94,6 +99,34 @@ def user_compiler(command: str, soc: Soc) -> Compiler:
                 hint=hint,
             )
     return compiler
+
+
+def compiler_for(soc: Soc) -> Compiler:
+    """Return the compiler of a core whose user names none: ziglang's, where that knows the core.
+
+    Raises:
+        DependencyError: there is no GCC for an Xtensa core.
+        ToolchainError: there is no ziglang.
+    """
+    if soc.host.xtensa is None:
+        return Compiler.zig()
+    gcc = soc.host.xtensa.gcc
+    if shutil.which(gcc) is None:
+        raise DependencyError(
+            f"programs for {soc.host.name} need {gcc}",
+            hint="install the package of your system with it: on Debian and Ubuntu, "
+            f"{_PACKAGE_OF_XTENSA}; or use platform='host'",
+        )
+    return user_compiler(gcc, soc)
+
+
+def _machine(host: Host) -> tuple[str, str]:
+    """Return what object files call a core's instruction set, and an example of its GCC."""
+    if host.xtensa is not None:
+        return "EM_XTENSA", host.xtensa.gcc
+    if host.arm is not None:
+        return "EM_ARM", "arm-none-eabi-gcc"
+    return "EM_RISCV", "riscv64-unknown-elf-gcc"
 
 
 def _check_vectors(compiler: Compiler, version: re.Match[str] | None, soc: Soc) -> None:

@@ -1,4 +1,4 @@
-"""The qemu platform of RISC-V cores with vectors: running a firmware in QEMU's user mode.
+"""The qemu platform of RISC-V cores with vectors and of Xtensa cores: QEMU's user mode.
 
 A plugin of QEMU (``runtime_c/emulator/user_count.c``) counts the instructions of every block of
 straight code, and notes the count where steps begin and end, as the symbols of the firmware tell.
@@ -12,24 +12,54 @@ import shutil
 import signal
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byoc_dory.errors import DependencyError, SimulationError
 from htvm.firmware.paths import runtime_c, work_folder
-from htvm.firmware.vectors import vectors_of
+from htvm.firmware.user_mode import in_user_mode
 from htvm.processes import Ended, run
 from htvm.sim.arm_run import MAX_INSTRUCTIONS, PAINT, ArmRun, StepCounts, flash_image
 
 if TYPE_CHECKING:
+    from byoc_dory.soc.cores import Host
     from htvm.firmware.arm import ArmFirmware
     from htvm.firmware.toolchain import Compiler
 
 _TOO_MANY = 75  # as the plugin ends a process
 _SECOND_SINCE = 9  # QEMU whose plugins have version 2 at least
 _PAGE = 4096
-_RISCV, _READ, _WRITE, _EXECUTE = 243, 4, 2, 1
+_READ, _WRITE, _EXECUTE = 4, 2, 1
+
+
+@dataclass(frozen=True)
+class _Process:
+    """How QEMU's user mode executes a core's programs.
+
+    Attributes:
+        program: QEMU's program.
+        core: its name of the core.
+        bits: of an address.
+        machine, flags: of ELF files for the core: compressed code and doubles in registers on
+            RISC-V, instructions and constants side by side on Xtensa.
+    """
+
+    program: str
+    core: str
+    bits: int
+    machine: int
+    flags: int
+
+    @classmethod
+    def of(cls, host: Host) -> _Process:
+        if host.xtensa is not None:
+            return cls("qemu-xtensa", host.xtensa.emulator, 32, machine=94, flags=0x300)
+        assert host.vectors is not None, host.name
+        bits = int(host.isa[2:4])
+        core = f"{host.vectors.emulator},v=true,vext_spec=v1.0,vlen={host.vectors.bits}"
+        return cls(f"qemu-riscv{bits}", core, bits, machine=243, flags=0x5 if bits == 64 else 0x1)
 
 
 def run_qemu_user(
@@ -53,15 +83,15 @@ def run_qemu_user(
         DependencyError: QEMU is not installed.
         SimulationError: the firmware lacks a symbol, faulted, or took too many instructions, or
             QEMU failed.
-        TargetError: its core has no vectors.
+        TargetError: its core is none of those.
         ToolchainError: the plugin cannot be built.
     """
-    vectors, bits = vectors_of(firmware.machine), firmware.machine.host.isa[2:4]
-    name = f"qemu-riscv{bits}"
+    process = _Process.of(in_user_mode(firmware.machine).host)
+    name = process.program
     program = shutil.which(name)
     if program is None:
         raise DependencyError(
-            f"running firmware for RISC-V cores with vectors needs {name}",
+            f"running firmware for {firmware.machine.host.name} needs {name}",
             hint="install the package of your system with it: on Debian and Ubuntu, qemu-user",
         )
     version = run([program, "--version"], name, SimulationError, program).printed
@@ -72,16 +102,15 @@ def run_qemu_user(
         shared=True,
     )
     steps = StepCounts(firmware, entry, kernels)
-    core = f"{vectors.emulator},v=true,vext_spec=v1.0,vlen={vectors.bits}"
     with work_folder("htvm-user-") as folder:
         watched = [(first, end) for first, end, _ in steps.ranges]
         watched += [(address, address + 2) for address in steps.kernels]
         (folder / "ranges").write_bytes(np.array(watched, np.uint64).tobytes())
         image = folder / "image.elf"
-        image.write_bytes(_image(firmware, steps, inputs, int(bits)))
+        image.write_bytes(_image(firmware, steps, inputs, process))
         image.chmod(0o700)
         said = f"ranges={folder}/ranges,notes={folder}/notes,limit={max_instructions}"
-        line = [program, "-cpu", core, "-plugin", f"{plugin},{said}", str(image)]
+        line = [program, "-cpu", process.core, "-plugin", f"{plugin},{said}", str(image)]
         ended = run(line, name, SimulationError, str(firmware.elf))
         _check(firmware, name, ended, max_instructions)
         notes = np.fromfile(folder / "notes", np.uint64).reshape(-1, 2)
@@ -127,7 +156,7 @@ def _check(firmware: ArmFirmware, name: str, ended: Ended, limit: int) -> None:
 
 
 def _image(
-    firmware: ArmFirmware, steps: StepCounts, inputs: Mapping[str, bytes], bits: int
+    firmware: ArmFirmware, steps: StepCounts, inputs: Mapping[str, bytes], process: _Process
 ) -> bytes:
     """Return an executable of flash and RAM, with the inputs in it and the stack painted."""
     soc, symbol = firmware.machine, firmware.symbol
@@ -143,24 +172,24 @@ def _image(
         parts.append((start, _READ | _WRITE, bytes(variables) + bytes(steps.low - end) + stack))
     else:
         parts += [(start, _READ | _WRITE, bytes(variables)), (steps.low, _READ | _WRITE, stack)]
-    return _executable(symbol("htvm_reset").address, parts, bits)
+    return _executable(symbol("htvm_reset").address, parts, process)
 
 
-def _executable(entry: int, parts: Sequence[tuple[int, int, bytes]], bits: int) -> bytes:
+def _executable(entry: int, parts: Sequence[tuple[int, int, bytes]], process: _Process) -> bytes:
     """Return an ELF file.
 
     Args:
         entry: address of the first instruction.
         parts: address, permissions and contents of each segment.
-        bits: 32 or 64.
+        process: what executes it.
     """
     # Of 32 bits, a segment's permissions stand before its alignment, of 64 behind its kind.
-    wide = bits == 64
+    wide = process.bits == 64
     head, each = (64, 56) if wide else (52, 32)
     text = struct.pack(
         f"<4s4B8x2HI3{'Q' if wide else 'I'}I6H",
-        *(b"\x7fELF", 2 if wide else 1, 1, 1, 0, 2, _RISCV, 1, entry, head, 0),
-        *(_floats(wide), head, each, len(parts), 0, 0, 0),
+        *(b"\x7fELF", 2 if wide else 1, 1, 1, 0, 2, process.machine, 1, entry, head, 0),
+        *(process.flags, head, each, len(parts), 0, 0, 0),
     )
     contents, place = bytearray(), -(-(head + each * len(parts)) // _PAGE) * _PAGE
     first = place
@@ -174,8 +203,3 @@ def _executable(entry: int, parts: Sequence[tuple[int, int, bytes]], bits: int) 
         contents += bytes(offset - first - len(contents)) + data
         place = -(-(offset + len(data)) // _PAGE) * _PAGE
     return text + bytes(first - len(text)) + contents
-
-
-def _floats(wide: bool) -> int:
-    """Return the flags of an executable: compressed code, and doubles in registers on RV64."""
-    return 0x5 if wide else 0x1

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from byoc_dory.soc.registry import resolve
-from htvm.firmware import vectors as firmwares
+from htvm.firmware import user_mode as firmwares
 from htvm.firmware.linked import Firmware
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.qemu_user import run_qemu_user

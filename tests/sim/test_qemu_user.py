@@ -9,7 +9,7 @@ import pytest
 from byoc_dory.errors import DependencyError, L2OverflowError, SimulationError, TargetError
 from byoc_dory.soc.base import Soc
 from byoc_dory.soc.registry import resolve
-from htvm.firmware import vectors
+from htvm.firmware import user_mode
 from htvm.firmware.linked import Firmware
 from htvm.firmware.toolchain import Compiler
 from htvm.sim.arm_run import ArmRun
@@ -42,7 +42,7 @@ def run(body: str, folder: Path, core: str = "rv32imcv", limit: int = 10**6) -> 
 
 def build(body: str, folder: Path, soc: Soc) -> None:
     (folder / "main.c").write_text(HEAD + body + TAIL)
-    vectors.build_firmware([folder / "main.c"], soc, folder, Compiler.zig())
+    user_mode.build_firmware([folder / "main.c"], soc, folder, Compiler.zig())
 
 
 def asm(text: str) -> str:

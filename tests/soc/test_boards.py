@@ -32,11 +32,11 @@ DATA = Path(package.__file__).parent / "data"
 NAMES = sorted(boards())
 
 PRODUCTS = (
-    "apollo3-evb arduino-due bl616-dk ch32v203-evt ch32v307-evt ek-ra4m1 ek-ra6m5 esp32-c3 "
-    "esp32-c6 esp32-h2 esp32-p4 giga-r1 longan-nano microbit-v2 mimxrt1060-evk nano-33-ble "
-    "nrf52840-dk nrf5340-dk nrf54l15-dk nucleo-f446re nucleo-f767zi nucleo-g0b1re nucleo-h563zi "
-    "nucleo-h743zi nucleo-h7a3zi-q nucleo-l4r5zi nucleo-u575zi-q nucleo-wb55rg pico pico-2 pico-w "
-    "portenta-h7 teensy-40 teensy-41 uno-r4-wifi"
+    "apollo3-evb arduino-due bl616-dk ch32v203-evt ch32v307-evt ek-ra4m1 ek-ra6m5 esp32 esp32-c3 "
+    "esp32-c6 esp32-h2 esp32-p4 esp32-s3 giga-r1 longan-nano microbit-v2 mimxrt1060-evk "
+    "nano-33-ble nrf52840-dk nrf5340-dk nrf54l15-dk nucleo-f446re nucleo-f767zi nucleo-g0b1re "
+    "nucleo-h563zi nucleo-h743zi nucleo-h7a3zi-q nucleo-l4r5zi nucleo-u575zi-q nucleo-wb55rg pico "
+    "pico-2 pico-w portenta-h7 teensy-40 teensy-41 uno-r4-wifi"
 )
 """What people have, of every maker; there are more."""
 
@@ -88,11 +88,11 @@ def test_every_number_has_a_source(name: str) -> None:
 
 NPU = [name for name in NAMES if boards()[name].npu]
 CORTEX = [n for n in NAMES if boards()[n].core.startswith("cortex") and n not in NPU]
-RISCV = [name for name in NAMES if name not in (*CORTEX, *NPU)]
+OTHERS = [name for name in NAMES if name not in (*CORTEX, *NPU)]
 
 
 @pytest.mark.rotating(1)
-@pytest.mark.parametrize("name", [*CORTEX, *RISCV])
+@pytest.mark.parametrize("name", [*CORTEX, *OTHERS])
 def test_digits_link_and_run(name: str) -> None:
     """Linked for the board's own memories, and run where the core has an emulator."""
     host = resolve(name).soc.host
@@ -101,6 +101,9 @@ def test_digits_link_and_run(name: str) -> None:
     assert module.report().summary.memory.total <= boards()[name].ram.size
     if host.vectors is not None:
         tool("qemu-riscv64")
+    if host.xtensa is not None:
+        tool(host.xtensa.gcc)
+        tool("qemu-xtensa")
     if host.arm is not None and not host.arm.emulator:
         tool(qemu.PROGRAM)
         module = htvm.build(model, name)

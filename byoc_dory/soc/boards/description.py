@@ -8,7 +8,7 @@ from byoc_dory.errors import TargetError
 from byoc_dory.soc.arm_cores import ARM_CORES, STACK, cost_of
 from byoc_dory.soc.base import Memory, SimControl, Soc, TargetSpec
 from byoc_dory.soc.board import SUFFIX, Board, board_called, boards
-from byoc_dory.soc.cores import CV32E40P, Cluster, Host, RiscvVectors
+from byoc_dory.soc.cores import CV32E40P, Cluster, Host, RiscvVectors, XtensaCore
 from byoc_dory.soc.parameters import Parameter
 
 
@@ -20,6 +20,19 @@ def _riscv(isa: str, name: str = "") -> Host:
 def _vectors(name: str, isa: str, emulator: str) -> Host:
     vectors = RiscvVectors(VECTOR_BITS[0], emulator)
     return Host(name=name, isa=isa, stack=STACK, cost=cost_of("rvv"), vectors=vectors)
+
+
+def _xtensa(version: str) -> Host:
+    # The LX106 has neither their loops nor register windows, so their own GCC needs fewer
+    # instructions; assumed: rough cycles as those of the RISC-V core.
+    core = XtensaCore("xtensa-lx106-elf-gcc", "lx106", flash=0x0800_0000, ram=0x2000_0000)
+    return replace(
+        CV32E40P,
+        name=f"Xtensa {version} (instructions of an LX106)",
+        isa="xtensa",
+        stack=STACK,
+        xtensa=core,
+    )
 
 
 VECTOR_BITS = (128, 256, 512, 1024)
@@ -36,6 +49,9 @@ CORES: dict[str, Host] = {
     "rv32imcv": _vectors("RV32IMC with Zve32x", "rv32imc_zve32x_zvl128b", "rv32"),
     # Of V, its integer vectors: QEMU 7.2 dies of conversions of vectors to narrower reals.
     "rv64gcv": _vectors("RV64GC with V", "rv64imafdc_zifencei_zve64x_zvl128b", "rv64"),
+    # Those of the ESP32, and of the ESP32-S2 and S3.
+    "xtensa_lx6": _xtensa("LX6"),
+    "xtensa_lx7": _xtensa("LX7"),
 }
 """Each core by the name of its target."""
 
@@ -63,8 +79,10 @@ TWO_CORES = Cluster(
 )
 
 
-_IN_TWOS = ("cortex_m0plus", "cortex_m33", "rv32imc", "rv32imac", "hazard3")
-"""Cores that a chip has two of, as the RP2040 and the RP2350, or that the simulator executes."""
+_IN_TWOS = (
+    "cortex_m0plus", "cortex_m33", "rv32imc", "rv32imac", "hazard3", "xtensa_lx6", "xtensa_lx7",
+)  # fmt: skip
+"""Cores that a chip has two of, as the RP2040 and the ESP32, or that the simulator executes."""
 
 
 def _design(board: str, vlen: int, cores: int) -> Soc:

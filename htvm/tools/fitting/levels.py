@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
-from byoc_dory.errors import L2OverflowError, ToolchainError
+from byoc_dory.errors import DependencyError, L2OverflowError, ToolchainError
 from byoc_dory.memory.arena import ALIGNMENT, live_bytes, written_over
 from byoc_dory.soc.base import round_up
 from htvm.firmware.build import build_arm, build_qemu, build_rv32
@@ -322,7 +322,7 @@ def code_size(compiled: Compiled, compiler: Compiler | None, constants: int) -> 
     """
     try:
         sizes = _measured(compiled, compiler)
-    except ToolchainError as error:
+    except (DependencyError, ToolchainError) as error:
         if compiler is not None:
             raise
         program = compiled.program
@@ -344,7 +344,7 @@ def _measured(compiled: Compiled, compiler: Compiler | None) -> Sizes:
     """Return the sizes of the linked program, in larger memories than the target's if need be."""
     soc = compiled.target.soc
     build = build_rv32 if soc.host.arm is None else build_arm
-    if soc.host.vectors is not None:
+    if soc.host.is_in_user_mode:
         build = build_qemu
     try:
         return build(compiled.program, soc, compiler).sizes

@@ -33,7 +33,7 @@ static inline void htvm_hal_trace(uint32_t event)
     (void)event;
 }
 
-#ifdef HTVM_CLUSTER_HARTS
+#if defined(HTVM_CLUSTER_HARTS) && defined(__arm__)
 /* Where there is another core, whoever wakes it has it begin this function anew. */
 #define HTVM_HAL_HARTS 1
 _Noreturn void htvm_hart_main(uint32_t hart);

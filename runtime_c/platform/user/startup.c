@@ -1,6 +1,6 @@
-/* Start of a firmware for a RISC-V core with vectors, as a process of QEMU's user mode: there the
- * vector unit is switched on, and a fault ends the process.  At the end, what is in RAM is written to
- * the standard output. */
+/* Start of a firmware for a RISC-V core with vectors or an Xtensa core, as a process of QEMU's user
+ * mode: there a vector unit is switched on, and a fault ends the process.  At the end, what is in RAM
+ * is written to the standard output. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,10 +11,34 @@ int main(void);
 void htvm_begin(void);
 _Noreturn void htvm_done(int code);
 
-/* The numbers of Linux's calls on RISC-V. */
-enum { WRITE = 64, EXIT = 93, STANDARD_OUTPUT = 1 };
+enum { STANDARD_OUTPUT = 1 };
 
-/* The linker script keeps this section, and puts it first. */
+/* The linker script keeps the section .vectors, and puts it first.  WRITE and EXIT are the numbers of
+ * Linux's calls. */
+#ifdef __XTENSA__
+enum { WRITE = 13, EXIT = 118 };
+
+__asm__(".section .vectors, \"ax\"\n"
+        "    .literal_position\n"
+        ".globl htvm_reset\n"
+        "htvm_reset:\n"
+        "    movi a1, __stack_top\n"
+        "    movi a0, htvm_begin\n"
+        "    jx a0\n"
+        ".text\n");
+
+static long call(long number, long first, long second, long third)
+{
+    register long a2 __asm__("a2") = number;
+    register long a6 __asm__("a6") = first;
+    register long a3 __asm__("a3") = second;
+    register long a4 __asm__("a4") = third;
+    __asm__ volatile("syscall" : "+r"(a2) : "r"(a6), "r"(a3), "r"(a4) : "memory");
+    return a2;
+}
+#else
+enum { WRITE = 64, EXIT = 93 };
+
 __asm__(".section .vectors, \"ax\"\n"
         ".globl htvm_reset\n"
         "htvm_reset:\n"
@@ -31,6 +55,7 @@ static long call(long number, long first, long second, long third)
     __asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2) : "memory");
     return a0;
 }
+#endif
 
 static void write_all(const uint8_t *from, const uint8_t *end)
 {
