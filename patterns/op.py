@@ -158,6 +158,11 @@ class Op:
         """
         return None
 
+    @property
+    def special(self) -> str:
+        """What may keep it from having a layer, behind its kind in verdicts; empty by default."""
+        return ""
+
     def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
         """The number of elements read, counting repeated reads: by default each input once."""
         return sum(int(np.prod(tensor.shape)) for tensor in inputs)

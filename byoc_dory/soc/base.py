@@ -161,6 +161,11 @@ class Accelerator(ABC):
         """
         return ((layer, self.name),)
 
+    @property
+    def obstacles(self) -> Mapping[str, str]:
+        """Why operators without a layer are not its own, by kind; else verdicts name the kind."""
+        return {}
+
     def instead(self, layer: Layer) -> str:
         """Return what it computes instead of a layer, with the same result; empty if nothing.
 

@@ -34,7 +34,6 @@ from patterns.dispatch.mha import NoAttention, attention_around
 from patterns.op import Work
 from patterns.ops.add import Add
 from patterns.ops.integer.rescale import Rescale
-from patterns.ops.moves.base import Filling
 from patterns.ops.pulp.ita import ItaActivation
 from patterns.reading.building import layouts_of
 from patterns.relax_op import ComposedOp, compositions
@@ -234,9 +233,8 @@ class Rules:
             return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)
         is_found = not isinstance(op, ComposedOp) or (op.form or type(op)) in self._forms
         if node.layer is None or not is_found:
-            reason = f"no pattern for {node.kind}"
-            if isinstance(op, Filling):
-                reason += f" with {op.value}"
+            what = f"{node.kind}{op.special}"
+            reason = accelerator.obstacles.get(what, f"no pattern for {what}")
             return OperatorVerdict(accelerator.name, False, reason, layer=node.name, kind=node.kind)
         matrices = () if node.scaled is not None else self._turned
         if isinstance(node.layer, SameScale):

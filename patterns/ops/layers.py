@@ -109,19 +109,21 @@ def mean_layer(
     axes: Sequence[int],
     requant: Requant,
     layout: str = "NHWC",
+    clip: tuple[int, int] | None = None,
 ) -> Convolution | None:
     """Return a sum over axes of a map as a product with ones; None of other tensors.
 
     Args:
         name: name of the operator, and of its result.
         source: name and type of the tensor it reads.
-        axes: axes to sum over, counted from 0.
+        axes: axes to sum over, counted from 0; without any, each element is requantized.
         requant: requantization of the sums.
         layout: layout of a tensor with four axes; with fewer, the last are channels.
+        clip: inclusive range of the result; by default all of its type.
     """
     rank = len(source[1].shape)
     tensor = map_of(*source, layout) if rank == 4 else stored(*source)
-    if tensor is None or not axes or 0 in axes:
+    if tensor is None or 0 in axes:
         return None
     if rank == 2:
         tensor = replace(tensor, shape=(*tensor.shape, 1, 1), layout="NHWC")
@@ -136,7 +138,7 @@ def mean_layer(
     return Convolution(
         name=name, inputs=(tensor,), output=replace(tensor, name=name, shape=tuple(left)),
         weight=np.ones((groups, channels, *kernel), np.int8), groups=groups, requant=requant,
-        clip=whole, input_range=whole,
+        clip=clip or whole, input_range=whole,
     )  # fmt: skip
 
 
@@ -168,7 +170,8 @@ def elementwise_layer(
     """Return a function of two tensors, or more, as a layer.
 
     Four axes are maps, read as NHWC until `patterns.reading.building` infers the layout; several
-    rows are a matrix; everything else is a vector.
+    rows are a matrix; everything else is a vector.  Operands of one element along an axis count for
+    all of the result's.
 
     Args:
         kind: class of the layer.
@@ -186,13 +189,14 @@ def elementwise_layer(
             f"batch size {shape[0]}", where=f"operator '{name}'", hint="only 1 is supported"
         )
 
-    def tensor(tensor_name: str, dtype: str) -> Tensor:
+    def tensor(tensor_name: str, own: TensorType) -> Tensor:
+        sizes = (1,) * (len(shape) - len(own.shape)) + own.shape
         if len(shape) == 4:
-            return Tensor(tensor_name, (shape[3], shape[1], shape[2]), dtype, "NHWC")
+            return Tensor(tensor_name, (sizes[3], sizes[1], sizes[2]), own.dtype, "NHWC")
         if prod(shape[:-1]) > 1:
-            return matrix(tensor_name, prod(shape[:-1]), shape[-1], dtype)
-        return Tensor(tensor_name, (prod(shape),), dtype, "C")
+            return matrix(tensor_name, prod(sizes[:-1]), sizes[-1], own.dtype)
+        return Tensor(tensor_name, (prod(sizes),), own.dtype, "C")
 
-    operands = tuple(tensor(operand, kind.dtype) for operand, kind in inputs)
-    result = tensor(name, output.dtype)
+    operands = tuple(tensor(*operand) for operand in inputs)
+    result = tensor(name, output)
     return kind(name=name, inputs=operands, output=result, requant=requant, clip=clip)

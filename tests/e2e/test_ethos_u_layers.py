@@ -106,7 +106,8 @@ WIDE: Mapping[str, Callable[[np.random.Generator], Graph]] = {
     **{
         name: wide.CASES[name]
         for name in (
-            "conv", "depthwise", "fully_connected", "max_pool", "mean", "transpose_conv",
+            "add", "conv", "depthwise", "fully_connected", "max_pool", "mean", "multiply", "relu",
+            "relu_6", "rescale", "subtract", "transpose_conv",
         )
     },
     "average": average(INT16),
@@ -129,12 +130,14 @@ LOWERED: Mapping[tuple[str, str], Callable[[np.random.Generator], Graph]] = {
     **{
         ("int8", name): single.CASES[name]
         for name in (
-            "conv", "depthwise", "fully_connected", "hard_swish", "leaky_relu", "logistic",
-            "max_pool", "softmax", "tanh",
+            "add", "conv", "depthwise", "fully_connected", "hard_swish", "leaky_relu", "logistic",
+            "max_pool", "multiply", "softmax", "subtract", "tanh",
         )
     },
     ("int8", "average"): average(INT8),
     ("int8", "moves"): moves,
+    ("int8", "difference"): elementwise("SUB", 28, INT8),
+    ("int8", "product"): elementwise("MUL", 21, INT8),
     ("int8", "sum"): elementwise("ADD", 11, INT8),
     **{("int16", name): drawn for name, drawn in WIDE.items()},
 }  # fmt: skip
@@ -222,6 +225,61 @@ def test_layers_at_length(name: str, target: str, tmp_path: Path) -> None:
 def test_sizes_that_stay_on_the_cpu(factors: tuple[int, int], said: str, tmp_path: Path) -> None:
     graph = resized(Sketch(np.random.default_rng(0)), factors, False, 0)
     assert said in reason(built(graph, tmp_path), "nearest_0")
+
+
+def function_of_int16(kind: str, scale: float, result: float) -> Graph:
+    """A function of 65,536 numbers."""
+    sketch = Sketch(np.random.default_rng(0))
+    source = sketch.input((1, 256, 256), scale, 0, code=INT16)
+    out = sketch.tensor((1, 256, 256), result, 0, code=INT16)
+    sketch.op(kind, [source], [out], None)
+    return sketch.graph(out)
+
+
+@pytest.mark.parametrize(
+    ("kind", "scale", "result"),
+    [("RELU", 1e-4, 1.9e-4), ("RELU6", 3e-4, 3e-4), ("QUANTIZE", 1e-4, 7e-5)],
+)
+def test_every_number_of_int16(kind: str, scale: float, result: float, tmp_path: Path) -> None:
+    graph = function_of_int16(kind, float(np.float32(scale)), float(np.float32(result)))
+    module = built(graph, tmp_path)
+    assert {*module.compiled.dispatch.placement.values()} == {"ethos_u55"}
+    numbers = [np.arange(-(1 << 15), 1 << 15).astype(np.int16).reshape(1, 256, 256)]
+    np.testing.assert_array_equal(module.run(numbers).outputs[0], reference(graph, numbers)[0])
+
+
+@pytest.mark.parametrize(("kind", "options"), [("ADD", 11), ("SUB", 28), ("MUL", 21)])
+def test_every_pair_of_bytes(kind: str, options: int, tmp_path: Path) -> None:
+    """A row and a column, each of which counts for all of the other's elements."""
+    sketch = Sketch(np.random.default_rng(0))
+    a, b = (
+        sketch.input(shape, scale, zero)
+        for shape, scale, zero in (((1, 256, 1, 1), 0.05, -7), ((1, 1, 256, 1), 0.034, 100))
+    )
+    out = sketch.tensor((1, 256, 256, 1), 0.08 if kind != "MUL" else 0.2, 21)
+    sketch.op(kind, [a, b], [out], (options, {0: ("b", 3)}))
+    graph = sketch.graph(out)
+    module = built(graph, tmp_path)
+    assert {*module.compiled.dispatch.placement.values()} == {"ethos_u55"}
+    every = np.arange(-128, 128).astype(np.int8)
+    inputs = [every.reshape(1, 256, 1, 1), every.reshape(1, 1, 256, 1)]
+    np.testing.assert_array_equal(module.run(inputs).outputs[0], reference(graph, inputs)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "said"),
+    [
+        ("tanh", "tanh_0", "no public text defines its tanh"),
+        ("softmax", "softmax_0", "2 of 55,218 results differ"),
+        ("leaky_relu", "leaky_relu_0", "12 of 90,000 results differ"),
+        ("prelu", "prelu_0", "921 of 2,648 results differ"),
+    ],
+)
+def test_functions_of_int16_that_stay_on_the_cpu(
+    name: str, operator: str, said: str, tmp_path: Path
+) -> None:
+    module = built(wide.CASES[name](np.random.default_rng(3)), tmp_path)
+    assert said in reason(module, operator)
 
 
 @pytest.mark.parametrize("value", [0, 700])

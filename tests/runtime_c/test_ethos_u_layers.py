@@ -13,8 +13,9 @@ import pytest
 
 from patterns.ops.tflite.softmax import WideSoftmax
 from tests.frontend import single, wide
-from tests.frontend.flatfile import Graph
+from tests.frontend.flatfile import INT16, Graph
 from tests.frontend.single import inputs_of
+from tests.frontend.sketch import Sketch
 from tests.frontend.tflm import reference
 from tests.rotation import today
 from tests.runtime_c.ethos_u import library
@@ -128,6 +129,22 @@ def test_random_layers(lib: ctypes.CDLL, kind: str, name: str) -> None:
     found = outcomes(lib, kind, name, range(4), "ethos-u55-256")
     assert set(found) <= {"equal", "unmapped"}
     assert found["equal"]
+
+
+@pytest.mark.parametrize("kind", ["LOGISTIC", "TANH"])
+def test_curves_of_every_number_of_int16(lib: ctypes.CDLL, kind: str) -> None:
+    """Equal to TFLite Micro's as the model has them, which nobody has compared with the NPU's."""
+    numbers = np.arange(-(1 << 15), 1 << 15).astype(np.int16).reshape(1, 256, 256)
+    for scale in (2.0**-15, 2.0**-12 * 1.0004, 2.0**-11, 3.3e-4, 0.017, 2.4):
+        sketch = Sketch(np.random.default_rng(0))
+        source = sketch.input(numbers.shape, float(np.float32(scale)), 0, code=INT16)
+        out = sketch.tensor(numbers.shape, 1 / 32768, 0, code=INT16)
+        sketch.op(kind, [source], [out], None)
+        graph = sketch.graph(out)
+        result, (found,) = Program(lib, compiled(graph.file(), "ethos-u55-128")).run([numbers])
+        assert not result.status
+        (wanted,) = reference(graph, [numbers])
+        np.testing.assert_array_equal(found.view(np.int16), wanted.ravel(), err_msg=str(scale))
 
 
 def test_two_points_of_reciprocals_are_not_tflite_micros(lib: ctypes.CDLL) -> None:

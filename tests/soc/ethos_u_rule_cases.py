@@ -140,19 +140,23 @@ def heavy(weight: int) -> Layer:
 def _cases(name: str) -> dict[str, Cases]:
     tables = (
         Cases(
-            (tflite, added, pool, lambda: rows(TABLE), joined, part, repeated, doubled, spread),
+            (
+                tflite, added, pool, lambda: rows(TABLE), joined, part, repeated, doubled, spread,
+                lambda: combined(Product, "int8"), lambda: combined(Difference, "int8"),
+            ),
             (
                 (lambda: rows(TableSoftmax((1,) * 256)), "TableSoftmax"),
                 (grouped, "2 groups of 2 channels"),
                 (lambda: total(3), "3 operands"),
                 (gemm, "operator is gemm"),
-                (lambda: combined(Product, "int8"), "multiply has a form for int16 alone"),
-                (lambda: combined(Difference, "int8"), "subtract has a form for int16 alone"),
                 (lambda: repeated(3), "repeated 3 times"),
             ),
         ),
         Cases(
-            (lambda: tflite(shape=(1, 65535, 1), kernel=(1, 1)), of_int16, sum_of_int16),
+            (
+                lambda: tflite(shape=(1, 65535, 1), kernel=(1, 1)), of_int16, sum_of_int16,
+                lambda: added(last=(4, 1, 1)),
+            ),
             (
                 (lambda: tflite(dtype="uint8"), "'x' is uint8"),
                 (lambda: tflite(dtype="int16"), "'x' is int16"),
@@ -161,7 +165,8 @@ def _cases(name: str) -> dict[str, Cases]:
                 (lambda: with_weights(tflite(), np.int16), "int16"),
                 (lambda: tflite(bias=np.ones(8, np.int64)), "int64"),
                 (lambda: tflite(shape=(1, 65536, 1), kernel=(1, 1)), "a dimension of 65536"),
-                (lambda: added(last=(4, 1, 1)), "different shapes"),
+                (lambda: added(last=(4, 2, 8)), "(4, 2, 8) for a result of (4, 8, 8)"),
+                (lambda: added(last=(4,)), "(4,) for a result of (4, 8, 8)"),
                 (lambda: part(65536), "a dimension of 65536"),
                 (lambda: spread(4096), "a dimension of 65536"),
             ),

@@ -19,6 +19,21 @@ from byoc_dory.tileloop.values import Place
 from byoc_dory.tiling import Objective, TilingProblem
 from byoc_dory.tiling.problem import Axis, InputWindow, TileWeights
 
+_OBSTACLES = {
+    "piecewise_rescale": "input and output differ in type, or there is a batch",
+    "piecewise_rescale of absolute numbers": "absolute numbers are no products",
+    "piecewise_rescale with slopes": "Vela takes the slopes' zero point off twice: 921 of 2,648 "
+    "results differ",
+    "piecewise_rescale with two factors": "Vela rounds a factor below zero to float32: 12 of "
+    "90,000 results differ, by 1",
+    "tflite_binary with a constant": "an operand is constant, for which layers have no place",
+    "wide_sigmoid": "no public text defines its tanh and sigmoid of int16: all 65,536 results are "
+    "TFLite's only if they are",
+    "wide_softmax": "2 of 512 points of Vela's table of reciprocals are not TFLite's: 2 of 55,218 "
+    "results differ, by 1",
+}
+"""Of operators without a layer, by kind; the counts are of random layers beside TFLite Micro."""
+
 
 @dataclass(frozen=True)
 class EthosUCore(Accelerator):
@@ -53,6 +68,11 @@ class EthosUCore(Accelerator):
     def objectives(self) -> Mapping[str, Objective]:
         """There is nothing to choose: Vela tiles."""
         return {"none": Objective("none")}
+
+    @property
+    def obstacles(self) -> Mapping[str, str]:
+        """What was found of operators of int16, by running them through Vela and the model."""
+        return _OBSTACLES
 
     def settings(self, soc: Soc, options: TilingOptions) -> Settings:
         """Return what Vela compiles for, within the bytes that may be used between layers."""

@@ -134,7 +134,8 @@ def _apart(layer: Layer) -> bytes:
     if isinstance(layer, Add | Difference):
         scales, activation = scales_of(layer), activation_of(layer)
         assert scales is not None and activation is not None  # by a rule
-        return sum_file(layer, _shape(layer.output), scales, activation)
+        shapes = [_shape(layer.inputs[at]) for at in (0, -1)]
+        return sum_file(layer, [*shapes, _shape(layer.output)], scales, activation)
     assert isinstance(layer, Rows) and isinstance(layer.function, FixedPointSoftmax)
     factors = factors_of(layer.function)
     assert factors is not None  # by a rule
@@ -402,10 +403,23 @@ class _Writer:
         assert isinstance(requant, TfliteRequant)  # by a rule
         scaling = scaling_of_product(requant)
         assert not isinstance(scaling, str)  # by a rule
-        first, second = (self._read(layer.inputs[at]) for at in (0, -1))
+        first, second = (
+            self._centred(layer.inputs[at], requant.input_zero_points[at]) for at in (0, -1)
+        )
         products = graph.multiply(first, second, self._fresh(), shape)
-        result = self._narrowed(products, scaling, 0, shape, layer.output.dtype)
+        zero, dtype = requant.output_zero_point, layer.output.dtype
+        result = self._narrowed(products, scaling, zero, shape, dtype)
         return self._clipped(layer, result, shape)
+
+    def _centred(self, tensor: Tensor, zero: int) -> str:
+        """Return a tensor as int16, without its zero point."""
+        place = self._read(tensor)
+        if tensor.dtype == "int16":
+            return place
+        return self._graph.rescale(
+            place, (_UNIT,), (_UNIT_BITS,), "single", self._fresh(), _shape(tensor),
+            zero_points=(zero, 0), dtype="int16",
+        )  # fmt: skip
 
     def _sum(self, layer: Add | Difference) -> str:
         graph, shape = self._graph, _shape(layer.output)
@@ -413,8 +427,8 @@ class _Writer:
         assert not isinstance(found, str)  # by a rule
         first, second = (
             graph.rescale(
-                self._read(tensor), (multiplier,), (shift,), found.rounding, self._fresh(), shape,
-                zero_points=(zero, 0), dtype="int32",
+                self._read(tensor), (multiplier,), (shift,), found.rounding, self._fresh(),
+                _shape(tensor), zero_points=(zero, 0), dtype="int32",
             )
             for tensor, multiplier, shift, zero in zip(
                 (layer.inputs[0], layer.inputs[-1]), found.multipliers, found.shifts,

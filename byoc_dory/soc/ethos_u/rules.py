@@ -62,8 +62,6 @@ def operator_is_known(soc: Soc, core: Any, layer: Layer) -> Verdict:
         if layer.groups == layer.C:
             return ACCEPTED
         return Refused(f"there are {layer.groups} groups of {layer.C // layer.groups} channels")
-    if isinstance(layer, Difference | Product) and not _of_int16(layer):
-        return Refused(f"{layer.op} has a form for int16 alone")
     if isinstance(layer, Add) and len(layer.inputs) != 2:
         return Refused(f"the sum has {len(layer.inputs)} operands")
     if isinstance(layer, Repetition) and layer.factor not in FACTORS:
@@ -93,8 +91,11 @@ def tensors_fit(soc: Soc, core: Any, layer: Layer) -> Verdict:
     for tensor in (*layer.inputs, layer.output):
         if max(tensor.shape) > LARGEST_DIMENSION:
             return Refused(f"tensor '{tensor.name}' has a dimension of {max(tensor.shape)}")
-    if isinstance(layer, Elementwise) and len({t.shape for t in (*layer.inputs, layer.output)}) > 1:
-        return Refused("the operands have different shapes")
+    result = layer.output.shape
+    for tensor in layer.inputs if isinstance(layer, Elementwise) else ():
+        alike = len(tensor.shape) == len(result)
+        if not alike or any(a not in (1, b) for a, b in zip(tensor.shape, result, strict=True)):
+            return Refused(f"an operand has the shape {tensor.shape} for a result of {result}")
     return ACCEPTED
 
 
@@ -160,7 +161,7 @@ def requantization_is_exact(soc: Soc, core: Any, layer: Layer) -> Verdict:
         scaling = scaling_of(layer)
         return Refused(scaling) if isinstance(scaling, str) else ACCEPTED
     if isinstance(layer, Product):
-        assert isinstance(layer.requant, TfliteRequant)  # as all of int16
+        assert isinstance(layer.requant, TfliteRequant)  # as all products
         found = scaling_of_product(layer.requant)
         return Refused(found) if isinstance(found, str) else ACCEPTED
     if isinstance(layer, Add | Difference):

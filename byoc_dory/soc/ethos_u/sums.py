@@ -70,9 +70,10 @@ def _sum_of(digest: bytes, holder: Held) -> Sum | str:
     requant = layer.requant
     if layer.output.dtype == "int16" and isinstance(requant, TfliteRequant):
         return _of_int16(requant)
-    assert isinstance(layer, Add)
     if isinstance(requant, TfliteRequant) and len(requant.multiplier) == 3:
+        assert isinstance(layer, Add | Difference)
         return _as_tflite(layer, requant)
+    assert isinstance(layer, Add)
     if isinstance(requant, OnnxSum) and max(requant.shift) > _FINEST and not requant.steps:
         return f"a factor of 24 bits is below 2**{24 - _FINEST}"
     if isinstance(requant, OnnxSum | Shift | MulShift):
@@ -80,7 +81,7 @@ def _sum_of(digest: bytes, holder: Held) -> Sum | str:
     return f"the requantization is {type(requant).__name__}, not that of a sum"
 
 
-def _wanted(layer: Add) -> Array:
+def _wanted(layer: Add | Difference) -> Array:
     """Return the result of each pair of bytes, ``[256, 256]``."""
     return np.clip(combined(layer, _EVERY[:, None], _EVERY), *layer.clip)
 
@@ -92,7 +93,7 @@ def _differing(best: int) -> str:
 # ------------------------------------------------------------------------ TFLite
 
 
-def _as_tflite(layer: Add, requant: TfliteRequant) -> Sum | str:
+def _as_tflite(layer: Add | Difference, requant: TfliteRequant) -> Sum | str:
     """Return a sum with TFLite's factors.
 
     One operand is scaled by a half, exactly; the other one's multiplier must be odd, or Vela writes
@@ -108,15 +109,16 @@ def _as_tflite(layer: Add, requant: TfliteRequant) -> Sum | str:
     if refusal:
         return refusal
     wanted = _wanted(layer)
+    signs = (1, -1 if isinstance(layer, Difference) else 1)
     operands = [_EVERY - zero for zero in requant.input_zero_points]
-    half = operands[1 - other] << (ADD_BITS - 1)
+    half = signs[1 - other] * (operands[1 - other] << (ADD_BITS - 1))
     best = wanted.size
     for distance in range(_NEAR):
         for multiplier in {multipliers[other] - distance, multipliers[other] + distance}:
             if multiplier % 2 == 0 or (multiplier, exponents[other]) == (_UNIT + 1, 0):
                 continue
             product = (operands[other] << ADD_BITS) * multiplier
-            scaled = rounded(product, 31 - exponents[other], "double")
+            scaled = signs[other] * rounded(product, 31 - exponents[other], "double")
             total = scaled[:, None] + half if other == 0 else half[:, None] + scaled
             found = rounded(total * multipliers[2], shifts[2], "double")
             found = np.clip(found + requant.output_zero_point, *layer.clip)

@@ -55,7 +55,7 @@ def factors_of(function: FixedPointSoftmax) -> tuple[float, float] | None:
 def softmax_file(rows: int, columns: int, scale: float, beta: float) -> bytes:
     """Return a file with the softmax of rows of int8."""
     return _file(
-        (rows, columns),
+        [(rows, columns)] * 2,
         [Scaled(scale, 0)],
         Scaled(1 / 256, -128),
         (_SOFTMAX, _SOFTMAX_OPTIONS, ("float32", beta)),
@@ -115,20 +115,19 @@ def activation_of(layer: Add | Difference) -> int | None:
 
 
 def sum_file(
-    layer: Add | Difference, shape: Sequence[int], scales: Sequence[Scaled], kind: int
+    layer: Add | Difference, shapes: Sequence[Sequence[int]], scales: Sequence[Scaled], kind: int
 ) -> bytes:
     """Return a file with a sum or difference of two tensors.
 
     Args:
         layer: the layer.
-        shape: the tensors' shape.
-        scales: those of operands and result.
+        shapes, scales: those of operands and result.
         kind: TFLite's number of the activation.
     """
     code, options = _CODES[type(layer)]
     *operands, result = scales
     operator = (code, options, ("int8", kind))
-    return _file(shape, operands, result, operator, _TYPES[layer.output.dtype])
+    return _file(shapes, operands, result, operator, _TYPES[layer.output.dtype])
 
 
 # ------------------------------------------------------------------------ factors
@@ -162,16 +161,16 @@ def _first(fitting: Array) -> int | None:
 
 
 def _file(
-    shape: Sequence[int],
+    shapes: Sequence[Sequence[int]],
     inputs: Sequence[Scaled],
     output: Scaled,
     operator: tuple[int, int, tuple[str, Any]],
     type_: int = _TYPES["int8"],
 ) -> bytes:
-    """Return a file with one operator on tensors of one shape.
+    """Return a file with one operator.
 
     Args:
-        shape: the shape.
+        shapes: those of the inputs and the output.
         inputs, output: the tensors.
         operator: its code, the kind of its options, and their first field.
         type_: TFLite's number of the tensors' type.
@@ -183,7 +182,7 @@ def _file(
     def tensor(number: int, entry: Scaled) -> int:
         scales = {2: ("float32s", [entry.scale]), 3: ("int64s", [entry.zero_point])}
         fields: dict[int, tuple[str, Any]] = {
-            0: ("int32s", list(shape)),
+            0: ("int32s", list(shapes[number])),
             1: ("int8", type_),
             2: ("uint32", 0),
             3: ("text", f"tensor_{number}"),

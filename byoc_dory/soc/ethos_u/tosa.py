@@ -253,12 +253,12 @@ class TosaGraph:
         return self._tensor(result, shape, "int32")
 
     def subtract(self, a: str, b: str, result: str, shape: Sequence[int]) -> str:
-        """Add the difference of two int32 tensors of this shape."""
+        """Add the difference of two such tensors."""
         self._operators.append(_Operator(_SUB, (a, b), (result,)))
         return self._tensor(result, shape, "int32")
 
     def multiply(self, a: str, b: str, result: str, shape: Sequence[int]) -> str:
-        """Add the product of two int16 tensors of this shape, int32."""
+        """Add the product of two such tensors of int16, int32."""
         shift = self._zero_point(0, "int8")
         self._operators.append(_Operator(_MUL, (a, b, shift), (result,)))
         return self._tensor(result, shape, "int32")

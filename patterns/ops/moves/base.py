@@ -48,6 +48,10 @@ class Filling(Move):
 
     value: int
 
+    @property
+    def special(self) -> str:
+        return f" with {self.value}"
+
     def range(self, inputs: Sequence[Range]) -> Range:
         """See `Op.range`: the union of the inputs' ranges and the constant."""
         return union([*inputs, (self.value, self.value)])

@@ -211,6 +211,10 @@ class TfliteBinary(PairOp):
         """Integer of the output that represents 0.0."""
         return self.parameters.zero_points[2]
 
+    @property
+    def special(self) -> str:
+        return " with a constant" if self.a is not None or self.b is not None else ""
+
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         first, second = inputs[0], inputs[1]
         if first.dtype != second.dtype:
@@ -223,11 +227,9 @@ class TfliteBinary(PairOp):
         return matching_rows([each.shape for each in inputs], output.shape, self.constant_shapes)
 
     def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Elementwise | None:
-        """See `Op.kept_layer`: of two int16 tensors of one shape."""
-        kind = _LAYERS.get(self.function)
-        alike = {kind.shape for _, kind in inputs} == {output.shape}
-        constant = self.a is not None or self.b is not None
-        if kind is None or constant or not alike or output.dtype != "int16":
+        """See `Op.kept_layer`: of two tensors, neither of which is constant."""
+        kind, batch = _LAYERS.get(self.function), len(output.shape) == 4 and output.shape[0] > 1
+        if kind is None or batch or self.a is not None or self.b is not None:
             return None
         operands = inputs if len(inputs) == 2 else [inputs[0], inputs[0]]
         return elementwise_layer(kind, name, operands, output, self.parameters.requant, self.clip)

@@ -18,10 +18,10 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers import Array, Convolution, MulShift
+from byoc_dory.layers import Array, Convolution, Layer, MulShift, TfliteRequant
 from patterns.op import Operands, Range, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
-from patterns.ops.layers import map_of
+from patterns.ops.layers import map_of, mean_layer
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
 from patterns.ops.scaling import window_counts
 from patterns.primitive import Argument, Inputs, PrimitiveOp
@@ -199,6 +199,25 @@ class PiecewiseRescale(PrimitiveOp):
         if self.slopes is not None and self.slopes.shape not in ((1,), shape[-1:]):
             raise IntegerFormError(f"slopes of shape {self.slopes.shape} for a tensor of {shape}")
         return TensorType(shape, self.dtype)
+
+    @property
+    def special(self) -> str:
+        if self.slopes is not None:
+            return " with slopes"
+        if self.above == self.below and self.above[0] > 0:
+            return ""
+        negated = self.below == (-self.above[0], self.above[1])
+        return " of absolute numbers" if negated else " with two factors"
+
+    def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Layer | None:
+        """See `Op.kept_layer`: numbers of int16 with one factor, as products with ones."""
+        if self.special or {inputs[0][1].dtype, output.dtype} != {"int16"}:
+            return None
+        multiplier, exponent = self.above
+        requant = TfliteRequant(
+            (multiplier,), (exponent,), self.zero_points[1], self.zero_points[:1]
+        )
+        return mean_layer(name, inputs[0], (), requant, clip=self.clip)
 
     def arguments(self, inputs: Inputs) -> Sequence[Argument]:
         """See `PrimitiveOp.arguments`: the input, the multipliers, and slopes if there are any."""
