@@ -1,17 +1,20 @@
 """Networks on Ethos-U55 and U65: equal or not, operators on each side, estimates, flash and RAM.
 
-    python -m benchmarks.ethos_u [--network NAME] [--target TARGET]
+    python -m benchmarks.ethos_u [--network NAME] [--target TARGET] [--speed]
 
 The networks are MLPerf Tiny's four TFLite files, where ``shared/models`` is beside the repository,
 and the zoo's digits.  They are executed on the model of the device, on this machine.  *Equal* means
 element for element what TFLite Micro computes for the files' golden inputs; for digits, what the
 same network gives without the accelerator.  Cycles are Vela's estimates, not measurements.
+``--speed`` prints how long the model of the device takes for a file instead, without and with all
+of its checks, at 128 multiply-accumulates per cycle: the least processor time of ten inferences.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +28,9 @@ from byoc_dory.soc.ethos_u.lower import networks
 from byoc_dory.verdict import CPU
 from htvm.compiled import Compiled
 from htvm.inputs import seeded_inputs
+from tests.runtime_c.ethos_u import library
+from tests.runtime_c.vela import Program
+from tests.runtime_c.vela import compiled as compiled_file
 
 TARGETS = (
     *(f"ethos_u55:macs={macs}" for macs in (32, 64, 128, 256)),
@@ -34,6 +40,7 @@ FILES = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
 _MODELS = Path(__file__).resolve().parents[2] / "shared" / "models" / "tflite"
 _DIGITS = "zoo:digits"
 _SEEDS = range(4)
+_RUNS = 10
 _NETWORKS = (*FILES, _DIGITS)
 
 
@@ -135,6 +142,26 @@ def _expected(module: htvm.Module, source: str) -> Iterator[tuple[np.ndarray, np
         yield from ((np.asarray(a).ravel(), np.asarray(b).ravel()) for a, b in pairs)
 
 
+def speeds(names: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each file on how long the model of the device takes for it."""
+    lib = library()
+    for name in names:
+        path = _MODELS / name / "model.tflite"
+        program = Program(lib, compiled_file(path.read_bytes(), "ethos-u55-128"))
+        with np.load(path.with_name("golden.npz")) as arrays:
+            inputs = [arrays["inputs"][0]]
+        least = []
+        for checked in (False, True):
+            times = []
+            for _ in range(_RUNS):
+                start = time.process_time()
+                result, _ = program.run(inputs, checked=checked)
+                times.append(time.process_time() - start)
+                assert not result.status, result.complaint
+            least.append(1000 * min(times))
+        yield f"{name:24}{least[0]:6.1f} ms, with all checks {least[1]:6.1f} ms"
+
+
 def text(found: Sequence[Row]) -> str:
     """Return rows as a table."""
     head = (
@@ -165,7 +192,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--network", action="append", help="one of " + ", ".join(_NETWORKS))
     parser.add_argument("--target", action="append", help="e.g. ethos_u55:macs=64, or a board")
+    parser.add_argument("--speed", action="store_true", help="of the model, not of the NPU")
     options = parser.parse_args(arguments)
+    if options.speed:
+        for line in speeds(options.network or FILES):
+            print(line)
+        return
     found = list(rows(options.network or _NETWORKS, options.target or TARGETS))
     print(text(found))
     if any(row.equal < row.elements for row in found):
