@@ -220,9 +220,9 @@ NEUREKA = NeurekaAccelerator(
     window_odd_word_cycles=6,
     window_edge_cycles=290,
     window_clear_cycles=60,
-    block_call_cycles=170,
-    block_line_cycles=75,
-    block_pair_cycles=6,
+    block_call_cycles=130,
+    block_line_cycles=60,
+    block_pair_cycles=8,
 )
 """The engine as GVSoC's model of it counts cycles."""
 

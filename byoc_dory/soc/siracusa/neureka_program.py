@@ -371,9 +371,10 @@ def costs_of(soc: Soc, core: Neureka, layer: Weighted) -> Costs:
 def _cycles_before(core: Neureka, call: Call) -> int:
     """Return the cycles in which the cores copy a tile's windows or blocks."""
     if "blocks.rows" in call.fields:
-        lines = 2 * -(-call.number("blocks.rows") // core.window_cores)
-        line = core.block_line_cycles + call.number("blocks.columns") * core.block_pair_cycles
-        return core.block_call_cycles + lines * line
+        quarters = -(-8 * call.number("blocks.rows") // core.window_cores)
+        lines, pairs = -(-quarters // 4), -(-quarters * call.number("blocks.columns") // 4)
+        cycles = lines * core.block_line_cycles + pairs * core.block_pair_cycles
+        return core.block_call_cycles + cycles
     if "windows.rows" not in call.fields:
         return 0
 

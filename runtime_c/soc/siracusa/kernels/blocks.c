@@ -1,4 +1,5 @@
-/* siracusa_neureka_blocks: each core copies rows of its own. */
+/* siracusa_neureka_blocks: each core copies lines of its own, and parts of lines. */
+#include "cluster_share.h"
 #include "htvm_simd.h"
 #include "siracusa_neureka_windows.h"
 
@@ -34,37 +35,40 @@ static void clear_pairs(uint8_t *to, uint32_t count)
     }
 }
 
-/* Copies the upper or the lower pixels of a row of blocks.  Those from `turn` / 256 of them on come
- * first: rows of a map often begin in the same bank, where all cores would meet. */
+/* Copies the upper or the lower pixels of a row of blocks, from block `begin` to `end` - 1. */
 static void copy_line(const siracusa_neureka_blocks_t *b, uint8_t *to, const uint8_t *from,
-                      uint32_t turn)
+                      uint32_t begin, uint32_t end)
 {
     const uint32_t bytes = 2u * b->c, pairs = b->ix / 2u;
-    const uint32_t count = pairs < b->columns ? pairs : b->columns, later = count * turn >> 8;
-    copy_pairs(to + later * SIRACUSA_NEUREKA_BLOCK, from + later * bytes, count - later, bytes);
-    copy_pairs(to, from, later, bytes);
-    to += count * SIRACUSA_NEUREKA_BLOCK;
-    clear_pairs(to, b->columns - count);
-    if (count < b->columns && b->ix % 2u != 0) {
+    const uint32_t there = pairs < end ? pairs : end, count = begin < there ? there - begin : 0;
+    copy_pairs(to + begin * SIRACUSA_NEUREKA_BLOCK, from + begin * bytes, count, bytes);
+    begin += count;
+    clear_pairs(to + begin * SIRACUSA_NEUREKA_BLOCK, end - begin);
+    if (begin == pairs && pairs < end && b->ix % 2u != 0) {
         for (uint32_t at = 0; at < b->c; at++) {
-            to[at] = from[count * bytes + at];
+            to[pairs * SIRACUSA_NEUREKA_BLOCK + at] = from[pairs * bytes + at];
         }
     }
 }
 
+/* Quarters of lines are shared: there are few lines.  Most cores begin at different columns, so that
+ * they do not meet in the banks in which the map's rows begin. */
 void siracusa_neureka_blocks(const void *args, uint32_t core, uint32_t cores)
 {
     const siracusa_neureka_blocks_t *const b = args;
-    const uint32_t row_bytes = b->columns * SIRACUSA_NEUREKA_BLOCK, turn = (core << 8) / cores;
-    for (uint32_t row = core; row < b->rows; row += cores) {
-        uint8_t *const to = (uint8_t *)b->to + row * row_bytes;
-        for (uint32_t lower = 0; lower < 2; lower++) {
-            const uint32_t y = 2u * row + lower - b->pad_top; /* above the map it is large, too */
-            if (y < b->iy) {
-                copy_line(b, to + 8u * lower, (const uint8_t *)b->in + y * b->ix * b->c, turn);
-            } else {
-                clear_pairs(to + 8u * lower, b->columns);
-            }
+    const uint32_t row_bytes = b->columns * SIRACUSA_NEUREKA_BLOCK;
+    const cluster_share_t quarters = cluster_share(8u * b->rows, core, cores);
+    for (uint32_t at = quarters.begin, next; at < quarters.end; at = next) {
+        const uint32_t row = at / 8u, lower = at / 4u % 2u;
+        next = (at | 3u) + 1u < quarters.end ? (at | 3u) + 1u : quarters.end;
+        const uint32_t begin = at % 4u * b->columns / 4u;
+        const uint32_t end = (next - (at & ~3u)) * b->columns / 4u;
+        uint8_t *const to = (uint8_t *)b->to + row * row_bytes + 8u * lower;
+        const uint32_t y = 2u * row + lower - b->pad_top; /* above the map it is large, too */
+        if (y < b->iy) {
+            copy_line(b, to, (const uint8_t *)b->in + y * b->ix * b->c, begin, end);
+        } else {
+            clear_pairs(to + begin * SIRACUSA_NEUREKA_BLOCK, end - begin);
         }
     }
 }

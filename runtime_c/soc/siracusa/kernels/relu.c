@@ -43,6 +43,10 @@ static void clip_bytes(int8_t *data, uint32_t bytes)
 static void clip(int8_t *data, uint32_t bytes)
 {
     const uint32_t before = (0u - (uint32_t)(uintptr_t)data) & 3u;
+    if (before == 0 && bytes % 4u == 0) { /* nearly always */
+        clip_words((word_t *)(void *)data, bytes / 4u);
+        return;
+    }
     if (bytes < before + 4u) {
         clip_bytes(data, bytes);
         return;
