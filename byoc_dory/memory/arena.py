@@ -18,9 +18,9 @@ from itertools import combinations
 
 from byoc_dory.errors import HtvmError
 from byoc_dory.memory.search import (
+    FirstFit,
     Item,
     branch_and_bound,
-    first_fit,
     greedy_orders,
     hill_climb,
     sweep,
@@ -273,8 +273,9 @@ def _solve(
     if not live:
         return [0] * len(items), 0, 0, "nothing to plan"
     best: tuple[int, list[int], str, list[int]] | None = None
+    fit = FirstFit(items)
     for name, order in greedy_orders(items):
-        offsets, peak = first_fit(items, order)
+        offsets, peak = fit.offsets(order)
         if best is None or peak < best[0]:
             best = (peak, offsets, f"first fit {name}", order)
         if peak == live:
@@ -295,7 +296,7 @@ def _solve(
             if swept is not None:
                 offsets, peak, method = swept, _peak(items, swept), "sweep"
                 break
-    climbed, lower = hill_climb(items, order, offsets, peak, goal)
+    climbed, lower = hill_climb(fit, order, offsets, peak, goal)
     if lower < peak:
         offsets, peak, method = climbed, lower, "hill climb"
     if disjoint and peak > goal and len(items) <= _BRANCH_AND_BOUND_BUFFERS:

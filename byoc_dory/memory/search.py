@@ -234,29 +234,58 @@ def _gap_ends(occupied: Sequence[tuple[int, int]], highest: int) -> list[int]:
     return [offset for offset in dict.fromkeys(offsets) if offset <= highest]
 
 
-def first_fit(items: Sequence[Item], order: Sequence[int]) -> tuple[list[int], int]:
-    """First fit: put each buffer at the lowest offset not used by overlapping earlier ones."""
-    offsets = [-1] * len(items)
-    peak = 0
-    for index in order:
-        item = items[index]
-        # Between these two offsets, exclusive, the buffer would overlap the other one.
-        occupied = sorted(
-            (
-                offsets[other] - item.distance_below(items[other]),
-                offsets[other] + items[other].distance_below(item),
+class FirstFit:
+    """Puts each buffer at the lowest offset not used by earlier ones that overlap it in time."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.items = items
+        # For each buffer, the others with the bytes that it needs below them, and they below it.
+        self.near = [
+            [
+                (other, item.distance_below(items[other]), items[other].distance_below(item))
+                for other in item.others
+            ]
+            for item in items
+        ]
+
+    def offsets(self, order: Sequence[int], limit: int | None = None) -> tuple[list[int], int]:
+        """Return offsets and their peak; it ends early where that is above the limit."""
+        offsets = [-1] * len(self.items)
+        peak = 0
+        for index in order:
+            # Between these two offsets, exclusive, the buffer would overlap the other one.
+            occupied = sorted(
+                [
+                    (start - below, start + above)
+                    for other, below, above in self.near[index]
+                    if (start := offsets[other]) >= 0
+                ]
             )
-            for other in item.others
-            if offsets[other] >= 0
-        )
-        offset = 0
-        for low, high in occupied:
-            if offset <= low:
+            offset = 0
+            for low, high in occupied:
+                if offset <= low:
+                    break
+                offset = max(offset, high)
+            offsets[index] = offset
+            peak = max(peak, offset + self.items[index].first_step_size)
+            if limit is not None and peak > limit:
                 break
-            offset = max(offset, high)
-        offsets[index] = offset
-        peak = max(peak, offset + item.first_step_size)
-    return offsets, peak
+        return offsets, peak
+
+    def peak_buffers(self, offsets: Sequence[int], peak: int) -> list[int]:
+        """Return the buffers that determine the peak: those at the top, and those they rest on."""
+        chain = [
+            index
+            for index, item in enumerate(self.items)
+            if offsets[index] + item.first_step_size == peak
+        ]
+        seen = set(chain)
+        for index in chain:
+            for other, _, above in self.near[index]:
+                if offsets[other] + above == offsets[index] and other not in seen:
+                    seen.add(other)
+                    chain.append(other)
+        return chain
 
 
 def greedy_orders(items: Sequence[Item]) -> list[tuple[str, list[int]]]:
@@ -275,30 +304,17 @@ def greedy_orders(items: Sequence[Item]) -> list[tuple[str, list[int]]]:
     ]
 
 
-def _peak_buffers(items: Sequence[Item], offsets: Sequence[int], peak: int) -> list[int]:
-    """Return the buffers that determine the peak: those at the top, and those they rest on."""
-    chain = [i for i, item in enumerate(items) if offsets[i] + item.first_step_size == peak]
-    seen = set(chain)
-    for index in chain:
-        for other in items[index].others:
-            rests = offsets[other] + items[other].distance_below(items[index]) == offsets[index]
-            if rests and other not in seen:
-                seen.add(other)
-                chain.append(other)
-    return chain
-
-
 def hill_climb(
-    items: Sequence[Item], order: list[int], offsets: list[int], peak: int, bound: int
+    fit: FirstFit, order: list[int], offsets: list[int], peak: int, bound: int
 ) -> tuple[list[int], int]:
     """Change the order of the buffers that determine the peak; keep changes that are not worse."""
-    draw = random.Random(len(items))
+    draw = random.Random(len(fit.items))
     best_offsets, best_peak = offsets, peak
     current, current_offsets, current_peak = order, offsets, peak
     for _ in range(_HILL_CLIMB_STEPS):
         if best_peak <= bound:
             break
-        chain = _peak_buffers(items, current_offsets, current_peak)
+        chain = fit.peak_buffers(current_offsets, current_peak)
         moved = chain[draw.randrange(len(chain))]
         trial = list(current)
         place = trial.index(moved)
@@ -308,9 +324,12 @@ def hill_climb(
         else:
             swap = draw.randrange(len(trial))
             trial[place], trial[swap] = trial[swap], trial[place]
-        trial_offsets, trial_peak = first_fit(items, trial)
-        if trial_peak <= current_peak or draw.random() < 0.02:
-            current, current_offsets, current_peak = trial, trial_offsets, trial_peak
+        trial_offsets, trial_peak = fit.offsets(trial, current_peak)
+        if trial_peak > current_peak:
+            if draw.random() >= 0.02:
+                continue
+            trial_offsets, trial_peak = fit.offsets(trial)
+        current, current_offsets, current_peak = trial, trial_offsets, trial_peak
         if trial_peak < best_peak:
             best_offsets, best_peak = trial_offsets, trial_peak
     return best_offsets, best_peak

@@ -277,18 +277,17 @@ class _Planner:
 
     def _smallest(self) -> list[Segment] | None:
         """Return the cuts whose largest segment is smallest; ``None`` if there are none."""
-        best: list[tuple[int, int, Segment | None] | None] = [(0, 0, None)]
+        best: list[tuple[int, float, Segment | None] | None] = [(0, 0.0, None)]
         for segments in self.segments.values():
-            found: tuple[int, int, Segment | None] | None = None
+            found: tuple[int, float, Segment | None] | None = None
             for each in segments:
                 before = best[each.first]
                 if before is None:
                     continue
-                # Of equal ones, those with fewer units that kernels must be compiled for.
-                most = max(before[0], each.bytes)
-                count = before[1] + (each.behind - each.first if each.by_rows else 0)
-                if found is None or (most, count) < found[:2]:
-                    found = most, count, each
+                # Of equal ones, the quickest, whose kernels the program is likely to have.
+                most, cost = max(before[0], each.bytes), before[1] + each.cost
+                if found is None or (most, cost) < found[:2]:
+                    found = most, cost, each
             best.append(found)
         return None if best[-1] is None else _path(best)
 
