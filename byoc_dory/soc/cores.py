@@ -43,8 +43,10 @@ class RowCost:
         lone: per output of a depthwise convolution in blocks of pixels, beyond its products.
         banded: the same in bands of many rows.
         pairs: the same in bands of few rows, for each row of their input by those of the output.
-        channel: per channel of such a band.
+        line: the same in single rows.
+        channel: per channel of such a band or row.
         part: of each part of an image's row but the first.
+        pairs_call: of a call that multiplies pairs of pixels.
     """
 
     call: float
@@ -53,12 +55,23 @@ class RowCost:
     lone: float
     banded: float
     pairs: float
+    line: float
     channel: float
     part: float
+    pairs_call: float
 
 
 ROW_COST = RowCost(
-    call=70, byte=0.6, idle_mac=1.0, lone=8.7, banded=4.5, pairs=1.4, channel=50, part=55
+    call=70,
+    byte=0.6,
+    idle_mac=1.0,
+    lone=8.7,
+    banded=4.5,
+    pairs=1.4,
+    line=1.3,
+    channel=50,
+    part=55,
+    pairs_call=40,
 )
 """Counted in the emulator of a Cortex-M4; other cores choose by the same proportions."""
 

@@ -19,7 +19,7 @@ from tvm.tirx.stmt import AllocBuffer, BufferStore, Evaluate, For, SeqStmt
 
 from byoc_dory.errors import UnsupportedError
 from htvm.aot.fixed_point import SCALE
-from htvm.aot.intrinsics import IMAGE, PIXELS, ROW, Column, Depthwise, Products
+from htvm.aot.intrinsics import IMAGE, PAIRED, PIXELS, ROW, Column, Depthwise, Products
 from htvm.aot.lanes import FOUR, LANES, lanes_of
 from htvm.aot.loops import (
     address_of,
@@ -335,9 +335,12 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
         function = f"{row.name}{block[0] if row.lines else block[1]}"
         return SeqStmt([AllocBuffer(pairs), call(function, *operands)])
     if isinstance(row, Depthwise):
-        function = f"{row.name}{block[0]}_{block[1]}"
         x, weights, *sizes = sums.of_channel(loop.loop_var, *block)
-        return call(function, out, x, weights, *bias, *factors, *sizes, zero)
+        operands = [out, x, weights, *bias, *factors, *sizes]
+        if not row.lines:
+            return call(f"{row.name}{block[0]}_{block[1]}", *operands, zero)
+        width, small = number(block[0]), number(numbers[2])  # small as above
+        return call(f"{row.name}{block[1]}", *operands, width, zero, small)
     apart = [step_of(store.indices[0], each.loop_var) for each in loops]
     if row.column is None or len(apart) != (2 if block[0] > 1 else 1) or apart[-1] != 1:
         raise wrong_loop(where)
@@ -351,7 +354,7 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
     if twos and ending == ROW and sums.summed[-1].extent != row.width:
         ending = IMAGE
     elif twos:
-        ending, kind = PIXELS[paired[0].pixels], "_paired"
+        ending, kind = PIXELS[paired[0].pixels], PAIRED
         sizes.append(number(twos))
     function = f"{row.name}scaled_{ending}{kind}"
     made = call(function, out, *operands, *bias, *factors, *sizes, zero)

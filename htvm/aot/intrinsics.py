@@ -40,6 +40,10 @@ IMAGE = "image"
 """How those end that multiply more pixels of an image, with some channels at a time."""
 
 
+PAIRED = "_paired"
+"""How those end that multiply pairs of pixels with words that have weights of two channels."""
+
+
 def image_words(pixels: int) -> int:
     """Return the words that `Column.image` widens the windows of so many pixels to."""
     return 13 * (pixels + 1)
@@ -148,6 +152,18 @@ class Column:
         ]
         return min(fitting, key=cycles, default=None)
 
+    def pairs_together(self, number: int, taps: int, spare: int | None) -> int:
+        """Return how many pairs of pixels one call multiplies: a divisor, of few bytes.
+
+        Args:
+            number: pixels.
+            taps: products of a sum.
+            spare: bytes that columns may take; ``None``: only those that are always there.
+        """
+        few, many = self.pairs
+        most = max(few, min(spare or 0, many)) // (4 * taps)
+        return max((n for n in range(1, most + 1) if number % (2 * n) == 0), default=1)
+
 
 @dataclass(frozen=True)
 class Products:
@@ -254,15 +270,16 @@ class Depthwise:
         scaled: pixels of blocks whose sums one call requantizes as TFLite does
             (`htvm.aot.rescale`), for filters of 3x3 at strides 1 and 2; the function's name ends in
             the block's pixels and the stride.
-        distance: of an element from an address, at most, as a constant of a load of such blocks.
+        distance: of an element from an address, at most, as a constant of a load of such blocks, or
+            of `lines`.
         two_rows: elements in two rows of such blocks' input, at most, as a constant of a move.
         band: channels that it reads as a whole before it writes them, where one call computes a
             band of rows with all channels, requantized as above; multiples of them only.  The
             function's name ends in the stride.
         strides: of such a function.
         lines: by the rows of a map, if they are so few, what their pixels must be multiples of for
-            a function that computes all of them, whose name ends in their number instead; empty: it
-            is for any number.
+            a function that computes all of them; empty: it is for any number.  The name of one with
+            a ``band`` ends in their number instead; without one, all distances are constants.
         window: rows and columns of the only filter that the function computes, with all that
             follows: whole rows of the output at strides 1 and 2, if they are requantized to int8
             as `htvm.aot.rescale` reads it and nothing else limits them.
@@ -298,6 +315,17 @@ class Depthwise:
         """Return the words that a band of the output needs: pairs of the input's columns."""
         high, wide = ((number - 1) * stride + 3 for number in (rows, columns))
         return self.band * high * ((wide + 1) // 2)
+
+    def is_of(self, rows: int, columns: int, pitch: int, channels: int) -> bool:
+        """Return whether a function for few rows without a band computes so many.
+
+        Args:
+            rows, columns, channels: of the output.
+            pitch: elements of a row of the input.
+        """
+        each = self.lines.get(rows)
+        near = 2 * pitch + 5 * channels <= self.distance  # those of the first four outputs
+        return each is not None and columns % each == 0 and near
 
 
 @dataclass(frozen=True)
@@ -565,6 +593,7 @@ CHANNEL_TAPS = Depthwise("htvm_vectors_sums", group=0, adds=_all_products)
 _FOUR_PIXELS = Depthwise(pixels=4, native="htvm_native_depthwise")
 BAND = Depthwise("htvm_band_", band=4, strides=(1,), width=3, adds=_all_products)
 LINES = replace(BAND, name="htvm_lines_", lines={1: 4, 2: 2})
+LINE = Depthwise("htvm_line_", strides=(1,), lines={1: 4}, distance=4095, adds=_all_products)
 THREE_BY_THREE = Depthwise(
     "htvm_depthwise_", scaled=(3, 4, 5), distance=4095, two_rows=65_535, adds=_all_products
 )
@@ -589,8 +618,11 @@ KERNELS: Mapping[str, CoreKernels] = {
 
 def _of_rows(kernels: CoreKernels) -> CoreKernels:
     """Return what computes one or two rows of depthwise convolutions, with smaller columns."""
-    short = kernels.with_short_calls
-    return replace(short, depthwise=(LINES, *short.depthwise))
+    products = tuple(
+        row if row.column is None else replace(row, column=replace(row.column, pairs=(128, 512)))
+        for row in kernels.products
+    )
+    return replace(kernels, products=products, depthwise=(LINE, LINES, *kernels.depthwise))
 
 
 KERNELS_OF_ROWS: Mapping[str, CoreKernels] = {**KERNELS, "dsp": _of_rows(KERNELS["dsp"])}

@@ -57,8 +57,8 @@ class ChainCosts:
         """Return the instructions that a unit takes beyond those as a whole, so many rows at once.
 
         They are multiplications whose results are dropped, because rows are odd, the calls of
-        rows of images in parts, and what depthwise convolutions lose that are not computed in bands
-        of rows.
+        rows of images in parts and of few pairs of pixels, and what depthwise convolutions lose
+        that are not computed in bands of rows.
         """
         unit = self.network.units[number]
         if unit.nodes[0].op.work is not Work.PRODUCT:
@@ -71,11 +71,15 @@ class ChainCosts:
         if made is not None:
             further = self.compiler.parts(tensor.width, made) - 1
             lost += ROW_COST.part * tensor.rows * further
-        in_bands = self.compiler.in_bands(self.network, band, made)
-        if in_bands is None:
+        calls = self.compiler.calls(self.network, band, self.rows.get((number, 0)))
+        lost += ROW_COST.pairs_call * calls
+        way = self.compiler.way(self.network, band, made)
+        if way is None:
             return lost
         each = ROW_COST.lone
-        if in_bands:
+        if way == "line":
+            each = ROW_COST.line + ROW_COST.channel / pixels
+        elif way == "bands":
             each = ROW_COST.pairs * (at_once + 2) / at_once + ROW_COST.channel / pixels
         return lost + max(each - ROW_COST.banded, 0) * tensor.bytes
 

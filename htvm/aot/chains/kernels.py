@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tvm import relax
 
@@ -13,7 +13,7 @@ from byoc_dory.memory.arena import plan_memory, written_over
 from htvm.aot.assembler import Assembly
 from htvm.aot.constants import ConstantPool
 from htvm.aot.cpu import CpuCode, Kernels, compile_cpu
-from htvm.aot.intrinsics import KERNELS_OF_ROWS, image_words
+from htvm.aot.intrinsics import KERNELS_OF_ROWS, PAIRED, image_words
 from htvm.aot.program import assemble
 from htvm.aot.steps import Alias, ModelCall
 from htvm.model import TensorInfo
@@ -99,8 +99,10 @@ class RowCompiler:
             for band, infos, result in zip(bands, inputs, code.results, strict=True)
         }
 
-    def in_bands(self, network: Network, band: Band, made: RowKernels | None) -> bool | None:
-        """Whether rows of a depthwise convolution are computed in bands, as far as that is known.
+    def way(
+        self, network: Network, band: Band, made: RowKernels | None
+    ) -> Literal["line", "bands", "pixels"] | None:
+        """Return how rows of a depthwise convolution are computed, as far as that is known.
 
         Args:
             network: the units.
@@ -108,21 +110,48 @@ class RowCompiler:
             made: what computes them, if that is known.
 
         Returns:
-            ``None`` if no map of the unit's is.
+            By one call for a row, by bands of rows, or by blocks of pixels; ``None`` if its whole
+            map is not computed by bands.
         """
         unit, rows = network.units[band[0]], band[1]
-        ways = [row for row in KERNELS_OF_ROWS[self.simd].depthwise if row.band]
+        ways = [row for row in KERNELS_OF_ROWS[self.simd].depthwise if row.lines or row.band]
         tensor, window = network.tensors[unit.result], unit.reads[0].window
         if not ways or window is None or unit.nodes[0].kind != "depthwise":
             return None
-        few = ways[0]
+        line, few = (next(row for row in ways if bool(row.band) is band) for band in (False, True))
         if (window.size, window.stride) != (few.width, 1) or tensor.pixel % few.band:
             return None
         if tensor.rows < _BAND_PAYS:
             return None
         if made is not None:
-            return any(row.name in kernel.source for row in ways for kernel in made.kernels)
-        return rows >= _BAND_PAYS or (rows in few.lines and tensor.width % few.lines[rows] == 0)
+            called = "".join(kernel.source for kernel in made.kernels)
+            if line.name in called:
+                return "line"
+            return "bands" if any(row.name in called for row in ways) else "pixels"
+        pitch = (window.left + tensor.width + window.right) * tensor.pixel
+        if line.is_of(max(rows, 1), tensor.width, pitch, tensor.pixel):
+            return "line"
+        several = rows in few.lines and tensor.width % few.lines[rows] == 0
+        return "bands" if rows >= _BAND_PAYS or several else "pixels"
+
+    def calls(self, network: Network, band: Band, single: RowKernels | None) -> int:
+        """Return in how many calls a unit multiplies pairs of pixels; 0 if it does not.
+
+        Args:
+            network: the units.
+            band: one of them, and how many rows are computed at once.
+            single: what computes single rows of it by kernels that take no bytes for speed, if that
+                is known.
+        """
+        unit, rows = network.units[band[0]], band[1]
+        tensor = network.tensors[unit.result]
+        columns = [row.column for row in KERNELS_OF_ROWS[self.simd].products if row.column]
+        if single is None or not any(f"{PAIRED}(" in each.source for each in single.kernels):
+            return 0
+        pixels = max(rows, 1) * tensor.width
+        taps = sum(call.macs for call in unit.calls) // tensor.bytes
+        pairs = columns[0].pairs_together(pixels, taps, _BAND_BYTES if rows else 0)
+        return tensor.rows * tensor.width // (2 * pairs)
 
     def parts(self, width: int, made: RowKernels) -> int:
         """Return in how many parts kernels multiply rows of an image, of so many pixels; else 1."""

@@ -58,6 +58,8 @@ def schedule_depthwise(
         return None
     if how.band:
         return _in_bands(sch, *blocks, func, constants, how, room, grows)
+    if how.lines:
+        return _line(sch, *blocks, func, constants, how)
     if how.scaled:
         return _requantized(sch, *blocks, func, constants, how)
     if how.window is not None:
@@ -230,6 +232,28 @@ def _requantized(
     for loop, name in ((y, "y"), (xb, "xb")):
         name_loop(sch, loop, name)
     note = f"{px} pixels of a channel at a time, requantized there"
+    return Scheduled(overlap_tiles(sch.mod["main"]), note, WeightTaps(weights, 1))
+
+
+def _line(
+    sch: s_tir.Schedule, conv: Any, out: Any, func: PrimFunc, constants: Constants, how: Depthwise
+) -> Scheduled | None:
+    """Schedule all channels of a single row, which one call also requantizes.
+
+    ``None`` as `_requantized_there` says, for other rows, and if elements are too far apart.
+    """
+    found = _requantized_there(sch, conv, out, func, constants)
+    if found is None or found[1] not in how.strides:
+        return None
+    weights, stride = found
+    _, y, x, c = loops_of(sch, out)
+    height, width, channels = (extent(sch, loop) for loop in (y, x, c))
+    if not how.is_of(height, width, int(func.params[0].ty.shape[2]) * channels, channels):
+        return None
+    small = _has_small_numbers(sch, out, func, constants)
+    sch.reorder(y, c, x)
+    _mark_requantized(sch, conv, c, 3, f"{how.name}:{width}:{stride}:{small:d}")
+    note = "a channel of a row at a time, requantized there"
     return Scheduled(overlap_tiles(sch.mod["main"]), note, WeightTaps(weights, 1))
 
 

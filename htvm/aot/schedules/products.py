@@ -157,7 +157,7 @@ def _blocked(
             )
             pixels = way.pixels
             if way.paired and not outer and words:
-                pixels *= _pairs_together(extent(sch, x), taps, column.pairs, spare)
+                pixels *= column.pairs_together(extent(sch, x), taps, spare)
             return _requantized(sch, sums, out, how, pixels, packed, what)
     packing: WeightWords | None = None
     if windows and weights is not None:
@@ -218,13 +218,6 @@ def _row_pixels(number: int) -> int:
 
     best = min(range(16, min(number, 128) + 1, 4), key=computed, default=0)
     return best if best and 8 * computed(best)[0] <= 9 * number else 0
-
-
-def _pairs_together(number: int, taps: int, limits: tuple[int, int], spare: int | None) -> int:
-    """Return how many pairs of pixels one call multiplies: a divisor, of few bytes."""
-    few, many = limits
-    most = max(few, min(spare or 0, many)) // (4 * taps)
-    return max((n for n in range(1, most + 1) if number % (2 * n) == 0), default=1)
 
 
 _IMAGE_PLACES = (*range(8), 24, *range(8, 16), 26, *range(16, 24), 27)

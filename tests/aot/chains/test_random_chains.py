@@ -59,7 +59,8 @@ def _by_rows_equals_the_interpreter(graph: GraphBuilder, result: str, chains: in
 @pytest.mark.parametrize(
     ("target", "platform", "width", "made"),
     [
-        ("cortex_m4", "arm", 16, "2 rows of op_2 from 4 rows"),  # depthwise
+        ("cortex_m4", "arm", 14, "2 rows of op_2 from 4 rows"),  # depthwise
+        ("cortex_m4", "arm", 16, "htvm_line_1("),  # quick enough alone
         ("cortex_m0plus", "arm", 5, "2 rows of op_1 from 2 rows"),
         ("generic.cpu", "host", 5, "2 rows of op_1 from 2 rows"),  # into a strip with padding
     ],
@@ -68,7 +69,7 @@ def test_bands_equal_the_interpreter(
     target: str, platform: Platform, width: int, made: str
 ) -> None:
     model = banded_network(width)
-    module = htvm.build(model, target, platform, memory=2_400, input="streamed")
+    module = htvm.build(model, target, platform, memory=2_000, input="streamed")
     assert made in "".join(kernel.source for kernel in module.compiled.cpu_kernels)
     for number in range(2):
         inputs = inputs_of(model, number)

@@ -69,12 +69,10 @@ def test_the_least_zero_point(height, width, rows, zero, tmp_path, compiler, mon
     check_on_the_core(case, "htvm_band_1", tmp_path, compiler)
 
 
-@pytest.mark.parametrize(("bias", "shift"), [(2**29 - 1, -23), (2**29, -23), (5, -24)])
-def test_large_biases_and_shifts(bias, shift, tmp_path, compiler, monkeypatch):
-    """Sums are doubled, and rounded by what is added to the product, where they are small."""
-    in_bands(monkeypatch, 4)
+def large_case(rows, bias, shift):
+    """Of so many rows, two channels have this bias and this shift."""
     rng = np.random.default_rng(1)
-    weight, data = int8(rng, 4, 1, 3, 3), int8(rng, 6, 6, 4)
+    weight, data = int8(rng, 4, 1, 3, 3), int8(rng, rows + 2, 6, 4)
     biases = np.array([bias, -bias, 3, 2**20], "int32")
     requant = TfliteRequant((2**31 - 1, 2**30, 2**30, 3 * 2**29), (shift, shift, -6, -12), -128)
     op = conv2d_of(weight, biases, Window((1, 1), NO_PADDING, (1, 1), 4), requant, (-128, 127))
@@ -82,7 +80,17 @@ def test_large_biases_and_shifts(bias, shift, tmp_path, compiler, monkeypatch):
     built = module({"x": shape}, lambda bb, v: op.write(bb, [v], "conv2d_0"))
     acc = reference.conv2d(data, weight, biases, (1, 1), NO_PADDING, 0, 4)
     expected = requantized(acc, requant, (-128, 127), reference)
-    case = Case(built, {"x": data.reshape(shape)}, expected)
+    return Case(built, {"x": data.reshape(shape)}, expected)
+
+
+LARGE = pytest.mark.parametrize(("bias", "shift"), [(2**29 - 1, -23), (2**29, -23), (5, -24)])
+
+
+@LARGE
+def test_large_biases_and_shifts(bias, shift, tmp_path, compiler, monkeypatch):
+    """Sums are doubled, and rounded by what is added to the product, where they are small."""
+    in_bands(monkeypatch, 4)
+    case = large_case(4, bias, shift)
     source = native.source_of(native.compiled(case.module, "net", "dsp"))
     small = bias < 2**29 and shift >= -23
     assert f", -128, (uint32_t){small:d});" in source

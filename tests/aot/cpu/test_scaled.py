@@ -14,7 +14,7 @@ from htvm.aot.fixed_point import SCALE
 from htvm.aot.intrinsics import HALFWORDS, KERNELS, Column
 from htvm.aot.rescale import Rescaling
 from htvm.aot.schedules.packing import WeightTaps, WeightWords, suit_pairs
-from htvm.aot.schedules.products import _IMAGE_PLACES, _pairs_together, _row_pixels
+from htvm.aot.schedules.products import _IMAGE_PLACES, _row_pixels
 from htvm.firmware.user_compiler import user_compiler
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import dense_of
@@ -204,7 +204,8 @@ def test_which_call_requantizes_other_numbers():
     ],
 )
 def test_pairs_of_a_call(pixels, taps, spare, pairs):
-    assert _pairs_together(pixels, taps, Column.pairs, spare) == pairs
+    column = Column("int16", 2, ("htvm_widen_two",))
+    assert column.pairs_together(pixels, taps, spare) == pairs
 
 
 @pytest.mark.parametrize(("bias", "shift"), [(2**29 - 1, -23), (2**29, -23), (5, -24)])
