@@ -18,20 +18,22 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import TypeAlias
+from unittest import mock
 
 import click
 
+from byoc_dory.soc.ethos_u import vela
 from htvm.progress_bar import shown_progress
-from tests.e2e.ethos_u_regions import ON_CPU
+from tests.e2e.ethos_u_regions import ON_CPU, ask_here
 from tests.e2e.test_ethos_u import CONFIGURATIONS
 from tests.e2e.test_ethos_u_layers import LOWERED, lowered
 from tests.runtime_c.ethos_u import ACCELERATORS, library
-from tests.runtime_c.test_ethos_u_layers import CASES, outcomes
+from tests.runtime_c.test_ethos_u_layers import CASES, in_a_fork, outcomes
 
 Found: TypeAlias = dict[tuple[str, str, str], Counter[str]]
 """Outcomes of layers by lowering, type and operator."""
 
-_AT_ONCE = 10
+_AT_ONCE = 50
 _CASES = {"vela": CASES, "ours": [*LOWERED]}
 
 
@@ -48,18 +50,26 @@ def draw(case: tuple[str, str, str], first: int, turn: int) -> Counter[str]:
     if lowering == "vela":
         return outcomes(library(), kind, name, seeds, [*ACCELERATORS][turn % len(ACCELERATORS)])
     target = CONFIGURATIONS[turn % len(CONFIGURATIONS)]
-    found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="htvm-ethos-u-") as folder:
-        for seed in seeds:
-            said = lowered(kind, name, seed, target, Path(folder))
-            alike = said == "equal" or said.startswith(ON_CPU)
-            found[said if alike else f"{name} {seed}: {said}"] += 1
-    return found
+
+        def lowered_here(seed: int) -> str:
+            return lowered(kind, name, seed, target, Path(folder))
+
+        # A process of Vela's own takes twice the time of all the rest.
+        with mock.patch.object(vela, "ask", ask_here):
+            found = in_a_fork(lowered_here, seeds)
+        if len(found) < len(seeds):
+            found.append(lowered_here(seeds[len(found)]))
+    alike = Counter(said for said in found if said == "equal" or _left(said))
+    others = [(seed, said) for seed, said in zip(seeds, found, strict=False) if said not in alike]
+    return alike + Counter(f"{name} {seed}: {said}" for seed, said in others)
 
 
 def count(layers: int, found: Found, kept: Path | None) -> None:
     """Draw layers of operators in turn until so many were executed, with those found before."""
     cases = [*found]
+    with tempfile.TemporaryDirectory() as folder:  # imports and caches, for all forks
+        lowered(*next(iter(LOWERED)), 0, CONFIGURATIONS[0], Path(folder))
     with shown_progress() as progress:
         while (executed := sum(map(_executed, found.values()))) < layers:
             case = min(cases, key=lambda each: found[each].total())

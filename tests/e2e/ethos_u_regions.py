@@ -6,15 +6,20 @@ A layer takes a third of a build: no C is compiled.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import htvm
 from byoc_dory.options import TilingOptions
+from byoc_dory.soc.ethos_u import regor
 from byoc_dory.soc.ethos_u.device import Device
 from byoc_dory.soc.ethos_u.lower import networks
 from byoc_dory.soc.ethos_u.vela import compiled_thriftily
+from byoc_dory.soc.registry import resolve
 from htvm.build_options import BuildOptions
 from htvm.compiled import Compiled
 from htvm.firmware.host import model_library
@@ -23,6 +28,15 @@ from tests.frontend.single import inputs_of
 from tests.frontend.tflm import reference
 
 ON_CPU = "on the CPU: "
+
+# Looking for both takes as long as a layer: entry points of packages, and hashes of C files.
+_target = cache(resolve)
+_library = cache(model_library)
+
+
+def ask_here(request: Mapping[str, Any], network: bytes, _: str) -> tuple[dict[str, Any], bytes]:
+    """Do what `byoc_dory.soc.ethos_u.vela.ask` does, in this process, which a network may end."""
+    return regor.compiled(request, network)
 
 
 def outcome(graph: Graph, rng: np.random.Generator, target: str, folder: Path) -> str:
@@ -36,7 +50,7 @@ def outcome(graph: Graph, rng: np.random.Generator, target: str, folder: Path) -
     """
     path = folder / "network.tflite"
     path.write_bytes(graph.file())
-    compiled = Compiled(htvm.load(path), target, BuildOptions())
+    compiled = Compiled(htvm.load(path), _target(target), BuildOptions())
     regions = [*compiled.partition.regions.values()]
     # Reshapes are aliases on either, so that the order of bytes is the file's.
     left = [said for said in compiled.dispatch.verdicts if not said.accepted]
@@ -47,7 +61,7 @@ def outcome(graph: Graph, rng: np.random.Generator, target: str, folder: Path) -
     (core,), (region,) = compiled.target.accelerators, regions
     soc = compiled.target.soc
     settings = core.settings(soc, TilingOptions())  # type: ignore[attr-defined]
-    inputs, device = inputs_of(graph, rng), Device(model_library(soc))
+    inputs, device = inputs_of(graph, rng), Device(_library(soc))
     known = {info.name: data for info, data in zip(compiled.source.inputs, inputs, strict=True)}
     results = [tensor.name for tensor in region.outputs]
     for network in networks(region.layers, results):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -67,6 +68,20 @@ def _traffic(name: str, memory: Any) -> list[Any]:
 _WAYS = ("bytesRead", "bytesWritten")
 
 
+def compiled(request: Mapping[str, Any], network: bytes) -> tuple[dict[str, Any], bytes]:
+    """Compile a network in this process; return the fields of the answer, and the bytes behind."""
+    from ethosu import regor
+
+    wanted = (request["architecture"], network, request["format"], request["system"])
+    try:
+        made = regor.compile(*wanted, options=request["options"])
+    except RuntimeError as error:
+        return {"refused": " ".join(str(error).split())[:300]}, b""
+    if not isinstance(made, regor.CompiledRawModel):
+        return {"refused": "an operator is left to the CPU"}, b""
+    return answer(made)
+
+
 def main() -> None:
     """Compile the network that standard input has."""
     # What Vela prints must not get between the bytes of the answer.
@@ -74,20 +89,7 @@ def main() -> None:
     os.dup2(2, 1)
     request = json.loads(sys.stdin.buffer.readline())
     sys.path[:] = request["path"]
-    from ethosu import regor
-
-    network = sys.stdin.buffer.read()
-    wanted = (request["architecture"], network, request["format"], request["system"])
-    content = b""
-    try:
-        made = regor.compile(*wanted, options=request["options"])
-    except RuntimeError as error:
-        fields: dict[str, Any] = {"refused": " ".join(str(error).split())[:300]}
-    else:
-        if isinstance(made, regor.CompiledRawModel):
-            fields, content = answer(made)
-        else:
-            fields = {"refused": "an operator is left to the CPU"}
+    fields, content = compiled(request, sys.stdin.buffer.read())
     out.write(json.dumps(fields).encode() + b"\n" + content)
     out.flush()
 

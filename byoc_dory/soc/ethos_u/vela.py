@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -218,29 +218,7 @@ def _compiled(
         "system": _system(settings),
         "options": _options(settings),
     }
-    try:
-        done = subprocess.run(
-            [sys.executable, regor.__file__],
-            input=json.dumps(request).encode() + b"\n" + content,
-            capture_output=True,
-            timeout=TIME_LIMIT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        what = f"Vela was ended after {TIME_LIMIT_S} s"
-        raise LimitError(what, where=f"layer '{last}'", hint=_HINT, limit="seconds") from None
-    _refuse_exceeded(done, last)
-    if done.returncode > 0:
-        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise TargetError(
-            f"Vela's core cannot be run: {said}",
-            where="target ethos_u",
-            hint=f"install {_DISTRIBUTION}=={VERSION} for this Python",
-        )
-    if done.returncode < 0:
-        raise _failure(f"Vela ends itself by {_signal_name(-done.returncode)}", last)
-    line, _, bytes_ = done.stdout.partition(b"\n")
-    made = json.loads(line)
+    made, bytes_ = ask(request, content, last)
     if "refused" in made:
         raise _failure(f"Vela refuses the network: {made['refused']}", last)
     _log.debug("Vela: %d operators, %d cycles", made["operators"], made["cycles"])
@@ -261,6 +239,42 @@ def _compiled(
         operators=made["operators"],
         shares=_shares(made["rows"], len(layers)),
     )
+
+
+def ask(request: Mapping[str, Any], network: bytes, last: str) -> tuple[dict[str, Any], bytes]:
+    """Return what `regor.compiled` does, executed in a process of its own.
+
+    Args:
+        request: what Vela is asked for.
+        network: the file.
+        last: name of the last layer, for messages.
+
+    Raises:
+        TargetError, LimitError, VelaError: as for `compiled`.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, regor.__file__],
+            input=json.dumps(request).encode() + b"\n" + network,
+            capture_output=True,
+            timeout=TIME_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        what = f"Vela was ended after {TIME_LIMIT_S} s"
+        raise LimitError(what, where=f"layer '{last}'", hint=_HINT, limit="seconds") from None
+    _refuse_exceeded(done, last)
+    if done.returncode > 0:
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise TargetError(
+            f"Vela's core cannot be run: {said}",
+            where="target ethos_u",
+            hint=f"install {_DISTRIBUTION}=={VERSION} for this Python",
+        )
+    if done.returncode < 0:
+        raise _failure(f"Vela ends itself by {_signal_name(-done.returncode)}", last)
+    line, _, bytes_ = done.stdout.partition(b"\n")
+    return json.loads(line), bytes_
 
 
 _HINT = "leave the layer to the CPU: give a policy that places it there"
