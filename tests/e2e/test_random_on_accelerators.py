@@ -7,6 +7,7 @@ wait shows in the results; and on the simulator, whose device models complain of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import pytest
@@ -33,10 +34,14 @@ TARGETS = {
         "dla:pes=15,parallel=both,sram=20KiB,rows=tiled,depthwise=cpu",
     ),
     "ethos_u55": tuple(f"ethos_u55:macs={macs}" for macs in (32, 64, 128, 256)),
+    "ethos_u65": ("ethos_u65:macs=256",),
 }
 SCHEMES: tuple[Scheme, ...] = ("mul_shift", "tflite", "shift")
 EVERYDAY = (("snitch_ita", 12), ("siracusa", 17))
 """Cores beside ITA; a sum beside N-EUREKA; constants that are loaded early on both."""
+
+INPUTS = 2
+"""Inputs on which both programs of a network are executed."""
 
 DRAWN = 25
 """Networks of each SoC in a long run, others on every commit."""
@@ -59,7 +64,7 @@ class Case:
         matrices = {"snitch_ita": 3, "siracusa.cluster": 2, "siracusa": 1}.get(self.soc, 0)
         if self.seed % 4 < matrices:
             return matrix_network(self.seed)
-        scheme = "tflite" if self.soc == "ethos_u55" else SCHEMES[self.seed % 3]
+        scheme = "tflite" if self.soc.startswith("ethos_u") else SCHEMES[self.seed % 3]
         if self.soc in ("dla", "diana") and scheme == "shift" and "digital" not in self.target:
             scheme = "mul_shift"
         return random_network(self.seed, scheme, free=scheme == "shift")
@@ -75,7 +80,7 @@ class Case:
 
 def check(soc: str, seed: int) -> htvm.Module:
     """Build the network of a seed, and compare both programs with the interpreter."""
-    if soc == "ethos_u55":
+    if soc.startswith("ethos_u"):
         pytest.importorskip("ethosu.regor", reason="ethos-u-vela is not installed")
     case = Case(soc, seed)
     network = case.network
@@ -83,13 +88,18 @@ def check(soc: str, seed: int) -> htvm.Module:
     module = htvm.build(network.model, case.target, policy="latency", tiling=case.tiling)
     compiled = module.compiled
     native = build_host(compiled.program, compiled.target.soc, Compiler.zig())
-    for number in range(2):
+    for number in range(INPUTS):
         inputs = network.inputs(number)
         wanted = interpret(module.model.module, inputs).outputs
         for found in (run(native, inputs).outputs, module.run(inputs).outputs):
             for output, expected in zip(found, wanted, strict=True):
                 np.testing.assert_array_equal(output, expected, err_msg=words)
     return module
+
+
+def compared(module: htvm.Module) -> int:
+    """Return how many elements `check` compares."""
+    return 2 * INPUTS * sum(prod(info.shape) for info in module.model.outputs)
 
 
 @pytest.mark.rotating(1)
