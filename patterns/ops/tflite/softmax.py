@@ -207,7 +207,10 @@ def _newton_step(guess: te.Tensor, half: te.Tensor) -> Any:
 
     def step(*index: Any) -> Any:
         x = guess(*index)
-        error = tirx.const(1 << 29, "int32") - rounding_high_multiply(half(*index), x)
+        # The complement of a difference: TVM would widen both sides of the negative one, and then
+        # compilers multiply 64 bits by 64.
+        above = rounding_high_multiply(half(*index), x) - tirx.const((1 << 29) + 1, "int32")
+        error = tirx.bitwise_not(above)
         return x + rounding_high_multiply(x, error) * 4
 
     return step

@@ -41,13 +41,13 @@ void net_tflite_softmax(const int8_t *restrict in0, const int32_t *restrict expo
     guess[i0_4] = (((int32_t)(((int64_t)1073741824 - (((int64_t)total[i0_4]) * (int64_t)1010580540)) >> (int64_t)31)) + 1515870810);
   }
   for (int32_t i0_5 = 0; i0_5 < 4; ++i0_5) {
-    guess[i0_5] = ((((int32_t)(((((int64_t)guess[i0_5]) * ((int64_t)536870912 - ((int64_t)((int32_t)(((((int64_t)total[i0_5]) * ((int64_t)guess[i0_5])) + (int64_t)1073741824) >> (int64_t)31))))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_5]);
+    guess[i0_5] = ((((int32_t)(((((int64_t)guess[i0_5]) * ((int64_t)(~(((int32_t)(((((int64_t)total[i0_5]) * ((int64_t)guess[i0_5])) + (int64_t)1073741824) >> (int64_t)31)) - 536870913)))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_5]);
   }
   for (int32_t i0_6 = 0; i0_6 < 4; ++i0_6) {
-    guess[i0_6] = ((((int32_t)(((((int64_t)guess[i0_6]) * ((int64_t)536870912 - ((int64_t)((int32_t)(((((int64_t)total[i0_6]) * ((int64_t)guess[i0_6])) + (int64_t)1073741824) >> (int64_t)31))))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_6]);
+    guess[i0_6] = ((((int32_t)(((((int64_t)guess[i0_6]) * ((int64_t)(~(((int32_t)(((((int64_t)total[i0_6]) * ((int64_t)guess[i0_6])) + (int64_t)1073741824) >> (int64_t)31)) - 536870913)))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_6]);
   }
   for (int32_t i0_7 = 0; i0_7 < 4; ++i0_7) {
-    guess[i0_7] = ((((int32_t)(((((int64_t)guess[i0_7]) * ((int64_t)536870912 - ((int64_t)((int32_t)(((((int64_t)total[i0_7]) * ((int64_t)guess[i0_7])) + (int64_t)1073741824) >> (int64_t)31))))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_7]);
+    guess[i0_7] = ((((int32_t)(((((int64_t)guess[i0_7]) * ((int64_t)(~(((int32_t)(((((int64_t)total[i0_7]) * ((int64_t)guess[i0_7])) + (int64_t)1073741824) >> (int64_t)31)) - 536870913)))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_7]);
   }
   for (int32_t i0_8 = 0; i0_8 < 4; ++i0_8) {
     for (int32_t i1 = 0; i1 < 12; ++i1) {
@@ -122,13 +122,13 @@ void net_log_softmax(const int8_t *restrict in0, const int32_t *restrict exponen
     guess[i0_7] = (((int32_t)(((int64_t)1073741824 - (((int64_t)divisor[i0_7]) * (int64_t)1010580540)) >> (int64_t)31)) + 1515870810);
   }
   for (int32_t i0_8 = 0; i0_8 < 4; ++i0_8) {
-    guess[i0_8] = ((((int32_t)(((((int64_t)guess[i0_8]) * ((int64_t)536870912 - ((int64_t)((int32_t)(((((int64_t)divisor[i0_8]) * ((int64_t)guess[i0_8])) + (int64_t)1073741824) >> (int64_t)31))))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_8]);
+    guess[i0_8] = ((((int32_t)(((((int64_t)guess[i0_8]) * ((int64_t)(~(((int32_t)(((((int64_t)divisor[i0_8]) * ((int64_t)guess[i0_8])) + (int64_t)1073741824) >> (int64_t)31)) - 536870913)))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_8]);
   }
   for (int32_t i0_9 = 0; i0_9 < 4; ++i0_9) {
-    guess[i0_9] = ((((int32_t)(((((int64_t)guess[i0_9]) * ((int64_t)536870912 - ((int64_t)((int32_t)(((((int64_t)divisor[i0_9]) * ((int64_t)guess[i0_9])) + (int64_t)1073741824) >> (int64_t)31))))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_9]);
+    guess[i0_9] = ((((int32_t)(((((int64_t)guess[i0_9]) * ((int64_t)(~(((int32_t)(((((int64_t)divisor[i0_9]) * ((int64_t)guess[i0_9])) + (int64_t)1073741824) >> (int64_t)31)) - 536870913)))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_9]);
   }
   for (int32_t i0_10 = 0; i0_10 < 4; ++i0_10) {
-    guess[i0_10] = ((((int32_t)(((((int64_t)guess[i0_10]) * ((int64_t)536870912 - ((int64_t)((int32_t)(((((int64_t)divisor[i0_10]) * ((int64_t)guess[i0_10])) + (int64_t)1073741824) >> (int64_t)31))))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_10]);
+    guess[i0_10] = ((((int32_t)(((((int64_t)guess[i0_10]) * ((int64_t)(~(((int32_t)(((((int64_t)divisor[i0_10]) * ((int64_t)guess[i0_10])) + (int64_t)1073741824) >> (int64_t)31)) - 536870913)))) + (int64_t)1073741824) >> (int64_t)31)) * 4) + guess[i0_10]);
   }
   for (int32_t i0_11 = 0; i0_11 < 4; ++i0_11) {
     int32_t t2 = ((int32_t)(((uint32_t)1 << (uint32_t)6) - (uint32_t)1));

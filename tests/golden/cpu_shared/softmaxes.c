@@ -41,10 +41,10 @@ static void net_tflite_softmax_part0(const void *args, uint32_t core, uint32_t c
   int32_t narrow0;
   int32_t wide1;
   int32_t narrow2;
-  int32_t wide4;
-  int32_t narrow5;
-  int32_t wide7;
-  int32_t narrow8;
+  int32_t wide5;
+  int32_t narrow6;
+  int32_t wide9;
+  int32_t narrow10;
   for (int32_t i0 = begin_0; i0 < end_0; ++i0) {
     largest[i0] = (int8_t)-128;
     for (int32_t k = 0; k < 12; ++k) {
@@ -69,14 +69,17 @@ static void net_tflite_softmax_part0(const void *args, uint32_t core, uint32_t c
     narrow0 = ((int32_t)(((int64_t)1073741824 - (((int64_t)total[i0_4]) * (int64_t)1010580540)) >> (int64_t)31));
     wide1 = (narrow0 + 1515870810);
     narrow2 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide1)) + (int64_t)1073741824) >> (int64_t)31));
-    wide1 = ((int32_t)(((((int64_t)wide1) * ((int64_t)536870912 - ((int64_t)narrow2))) + (int64_t)1073741824) >> (int64_t)31));
-    wide4 = (((wide1 * 4) + narrow0) + 1515870810);
-    narrow5 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide4)) + (int64_t)1073741824) >> (int64_t)31));
-    wide4 = ((int32_t)(((((int64_t)wide4) * ((int64_t)536870912 - ((int64_t)narrow5))) + (int64_t)1073741824) >> (int64_t)31));
-    wide7 = ((((wide4 * 4) + (wide1 * 4)) + narrow0) + 1515870810);
-    narrow8 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide7)) + (int64_t)1073741824) >> (int64_t)31));
-    wide7 = ((int32_t)(((((int64_t)wide7) * ((int64_t)536870912 - ((int64_t)narrow8))) + (int64_t)1073741824) >> (int64_t)31));
-    newton2[i0_4] = (((((wide7 * 4) + (wide4 * 4)) + (wide1 * 4)) + narrow0) + 1515870810);
+    narrow2 = (~(narrow2 - 536870913));
+    wide1 = ((int32_t)(((((int64_t)wide1) * ((int64_t)narrow2)) + (int64_t)1073741824) >> (int64_t)31));
+    wide5 = (((wide1 * 4) + narrow0) + 1515870810);
+    narrow6 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide5)) + (int64_t)1073741824) >> (int64_t)31));
+    narrow6 = (~(narrow6 - 536870913));
+    wide5 = ((int32_t)(((((int64_t)wide5) * ((int64_t)narrow6)) + (int64_t)1073741824) >> (int64_t)31));
+    wide9 = ((((wide5 * 4) + (wide1 * 4)) + narrow0) + 1515870810);
+    narrow10 = ((int32_t)(((((int64_t)total[i0_4]) * ((int64_t)wide9)) + (int64_t)1073741824) >> (int64_t)31));
+    narrow10 = (~(narrow10 - 536870913));
+    wide9 = ((int32_t)(((((int64_t)wide9) * ((int64_t)narrow10)) + (int64_t)1073741824) >> (int64_t)31));
+    newton2[i0_4] = (((((wide9 * 4) + (wide5 * 4)) + (wide1 * 4)) + narrow0) + 1515870810);
   }
 }
 
@@ -206,10 +209,10 @@ static void net_log_softmax_part0(const void *args, uint32_t core, uint32_t core
   int32_t narrow8;
   int32_t wide9_ptr_1;
   int32_t narrow10;
-  int32_t wide12_ptr_1;
-  int32_t narrow13;
-  int32_t wide15;
-  int32_t narrow16;
+  int32_t wide13_ptr_1;
+  int32_t narrow14;
+  int32_t wide17;
+  int32_t narrow18;
   for (int32_t i0 = begin_0; i0 < end_0; ++i0) {
     largest[i0] = (int8_t)-128;
     for (int32_t k = 0; k < 12; ++k) {
@@ -277,21 +280,24 @@ static void net_log_softmax_part0(const void *args, uint32_t core, uint32_t core
     narrow8 = ((int32_t)(((int64_t)1073741824 - (((int64_t)divisor[i0_6]) * (int64_t)1010580540)) >> (int64_t)31));
     wide9_ptr_1 = (narrow8 + 1515870810);
     narrow10 = ((int32_t)(((((int64_t)divisor[i0_6]) * ((int64_t)wide9_ptr_1)) + (int64_t)1073741824) >> (int64_t)31));
-    wide9_ptr_1 = ((int32_t)(((((int64_t)wide9_ptr_1) * ((int64_t)536870912 - ((int64_t)narrow10))) + (int64_t)1073741824) >> (int64_t)31));
-    wide12_ptr_1 = (((wide9_ptr_1 * 4) + narrow8) + 1515870810);
-    narrow13 = ((int32_t)(((((int64_t)divisor[i0_6]) * ((int64_t)wide12_ptr_1)) + (int64_t)1073741824) >> (int64_t)31));
-    wide12_ptr_1 = ((int32_t)(((((int64_t)wide12_ptr_1) * ((int64_t)536870912 - ((int64_t)narrow13))) + (int64_t)1073741824) >> (int64_t)31));
-    wide15 = ((((wide12_ptr_1 * 4) + (wide9_ptr_1 * 4)) + narrow8) + 1515870810);
-    narrow16 = ((int32_t)(((((int64_t)divisor[i0_6]) * ((int64_t)wide15)) + (int64_t)1073741824) >> (int64_t)31));
-    wide15 = ((int32_t)(((((int64_t)wide15) * ((int64_t)536870912 - ((int64_t)narrow16))) + (int64_t)1073741824) >> (int64_t)31));
+    narrow10 = (~(narrow10 - 536870913));
+    wide9_ptr_1 = ((int32_t)(((((int64_t)wide9_ptr_1) * ((int64_t)narrow10)) + (int64_t)1073741824) >> (int64_t)31));
+    wide13_ptr_1 = (((wide9_ptr_1 * 4) + narrow8) + 1515870810);
+    narrow14 = ((int32_t)(((((int64_t)divisor[i0_6]) * ((int64_t)wide13_ptr_1)) + (int64_t)1073741824) >> (int64_t)31));
+    narrow14 = (~(narrow14 - 536870913));
+    wide13_ptr_1 = ((int32_t)(((((int64_t)wide13_ptr_1) * ((int64_t)narrow14)) + (int64_t)1073741824) >> (int64_t)31));
+    wide17 = ((((wide13_ptr_1 * 4) + (wide9_ptr_1 * 4)) + narrow8) + 1515870810);
+    narrow18 = ((int32_t)(((((int64_t)divisor[i0_6]) * ((int64_t)wide17)) + (int64_t)1073741824) >> (int64_t)31));
+    narrow18 = (~(narrow18 - 536870913));
+    wide17 = ((int32_t)(((((int64_t)wide17) * ((int64_t)narrow18)) + (int64_t)1073741824) >> (int64_t)31));
     int32_t condval;
-    if (-442128986 <= ((((wide15 * 4) + (wide12_ptr_1 * 4)) + (wide9_ptr_1 * 4)) + narrow8)) {
+    if (-442128986 <= ((((wide17 * 4) + (wide13_ptr_1 * 4)) + (wide9_ptr_1 * 4)) + narrow8)) {
       condval = 2147483647;
     } else {
-      condval = ((int32_t)(((uint32_t)(((((wide15 * 4) + (wide12_ptr_1 * 4)) + (wide9_ptr_1 * 4)) + narrow8) + 1515870810)) << (uint32_t)1));
+      condval = ((int32_t)(((uint32_t)(((((wide17 * 4) + (wide13_ptr_1 * 4)) + (wide9_ptr_1 * 4)) + narrow8) + 1515870810)) << (uint32_t)1));
     }
-    wide15 = condval;
-    wide6_ptr_1 = ((int32_t)((((((int64_t)wide6_ptr_1) + ((int64_t)narrow3)) * ((int64_t)wide15)) + (int64_t)1073741824) >> (int64_t)31));
+    wide17 = condval;
+    wide6_ptr_1 = ((int32_t)((((((int64_t)wide6_ptr_1) + ((int64_t)narrow3)) * ((int64_t)wide17)) + (int64_t)1073741824) >> (int64_t)31));
     logarithm[i0_6] = ((narrow0_ptr_1 * 2) + (wide6_ptr_1 * 2));
   }
 }
