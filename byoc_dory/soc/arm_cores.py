@@ -39,6 +39,8 @@ def _core(
     emulator: str,
     cycles: ArmCycles | None = None,
     like: str = "",
+    *,
+    dual: bool = False,
 ) -> ArmCore:
     machines = [
         QemuMachine(
@@ -48,7 +50,7 @@ def _core(
         if board.qemu and board.core == (like or cpu).replace("-", "_")
     ]
     machine, known = machines[0] if machines else None, _NUMBERS["compilers"].get(cpu, {})
-    return ArmCore(cpu, extension, emulator, cycles, machine, like, known.get("gcc"))
+    return ArmCore(cpu, extension, emulator, cycles, machine, like, known.get("gcc"), dual)
 
 
 def _arm(name: str, isa: str, cost: HostCost, arm: ArmCore) -> Host:
@@ -76,7 +78,10 @@ ARM_CORES: dict[str, Host] = {
         _core("cortex-m4", "dsp", "cortex-m4", _cycles("m4")),
     ),
     "cortex_m7": _arm(
-        "Cortex-M7", "armv7e-m", cost_of("dsp"), _core("cortex-m7", "dsp", "cortex-m7")
+        "Cortex-M7",
+        "armv7e-m",
+        cost_of("dsp"),
+        _core("cortex-m7", "dsp", "cortex-m7", dual=True),
     ),
     "cortex_m33": _arm(
         "Cortex-M33", "armv8-m.main", cost_of("dsp"), _core("cortex-m33", "dsp", "cortex-m33")

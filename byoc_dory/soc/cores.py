@@ -232,6 +232,8 @@ class ArmCore:
         like: core with the same instructions, which older tools know; empty if none is needed.
         gcc: first version of GCC that knows this core; None if every one does that can compile for
             it at all.
+        dual: whether it issues two instructions at once; loops of "dsp" then have their loads
+            beside products.
     """
 
     cpu: str
@@ -241,6 +243,7 @@ class ArmCore:
     qemu: QemuMachine | None = None
     like: str = ""
     gcc: str | None = None
+    dual: bool = False
 
 
 @dataclass(frozen=True)
@@ -322,14 +325,16 @@ class Host:
         return "arm" if self.arm.emulator else "qemu"
 
     @property
-    def simd(self) -> Literal["", "corev", "dsp", "mve", "thumb", "rvv"]:
+    def simd(self) -> Literal["", "corev", "dsp", "dsp_dual", "mve", "thumb", "rvv"]:
         """Which intrinsics its kernels use; empty for none.
 
-        "corev", "dsp", "mve" and "rvv" are SIMD instructions, "thumb" loops of scalar ones on other
-        Cortex-M cores.
+        "corev", "dsp", "mve" and "rvv" are SIMD instructions, "dsp_dual" those of "dsp" in another
+        order, "thumb" loops of scalar ones on other Cortex-M cores.
         """
         if self.vectors is not None:
             return "rvv"
+        if self.arm is not None and self.arm.dual and self.arm.extension == "dsp":
+            return "dsp_dual"
         if self.arm is not None:
             return self.arm.extension or "thumb"
         return "corev" if self.corev else ""

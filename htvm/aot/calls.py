@@ -355,6 +355,7 @@ def _scaled_block(loop: Any, core: CoreKernels, starts: Mapping[Any, Any], where
         ending = IMAGE
     elif twos:
         ending, kind = PIXELS[paired[0].pixels], PAIRED
+        ending += "_dual" if row.column.dual else ""
         sizes.append(number(twos))
     function = f"{row.name}scaled_{ending}{kind}"
     made = call(function, out, *operands, *bias, *factors, *sizes, zero)

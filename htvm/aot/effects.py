@@ -267,6 +267,7 @@ EFFECTS: Mapping[str, Callable[..., Effects]] = {
     "htvm_widen_image": _widened_image,
     "htvm_scaled_image": _scaled_image,
     "htvm_scaled_two_paired": _scaled_pairs,
+    "htvm_scaled_two_dual_paired": _scaled_pairs,
     f"{SPREAD.name}scaled_two": _scaled(2, alike=False, spread=True),
     "htvm_pool_sums": _pool,
     **{f"{PREFIX}widen_{name}": _widened(pixels) for pixels, name in PIXELS.items()},

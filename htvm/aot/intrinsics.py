@@ -107,6 +107,8 @@ class Column:
             with four channels as that of `Scaled.paired` does; empty: there is none.
         window: function that copies a filter's rows side by side where each of them is no words,
             so that their last ones share words; empty: there is none.
+        dual: whether the call of `Scaled.paired` has its loads beside products, for a core that
+            issues both at once: its name then ends in ``_dual_paired``.
         pairs: bytes of columns with several pairs of pixels, for `Scaled.paired`: those that are
             always there, and how many it takes where there is room.
     """
@@ -121,6 +123,7 @@ class Column:
     row: int = 0
     image: str = ""
     window: str = ""
+    dual: bool = False
     pairs: tuple[int, int] = (512, 4096)
 
     def together(
@@ -516,29 +519,24 @@ DOT4 = Products(
 # words.
 _PAIRS: Blocks = {(2, 2): (0, 1), (1, 4): (0, 1), (1, 2): (0, 1)}
 _COLUMNS = "columns, sums of {} {} x {} channels in registers"
-HALFWORDS = Products(
-    "htvm_",
-    _PAIRS,
-    _COLUMNS,
-    width=4,
-    column=Column(
-        "uint32",
-        2,
-        ("htvm_widen_one", "htvm_widen_two", "htvm_widen_three"),
-        long=36,
-        # Counted in their loops, on the M4.
-        scaled=(
-            Scaled(3, 2, cycles=(1.5, 26 / 24, 11.4)),
-            Scaled(2, 3, last=2, cycles=(1.6, 27 / 24, 14.2)),
-            Scaled(2, 4, paired=True, cycles=(1.6, 15 / 16, 11.6)),
-            Scaled(1, 4, alike=True),
-        ),
-        row=8,
-        image="htvm_widen_image",
-        window="htvm_window",
+_HALVES = Column(
+    "uint32",
+    2,
+    ("htvm_widen_one", "htvm_widen_two", "htvm_widen_three"),
+    long=36,
+    # Counted in their loops, on the M4.
+    scaled=(
+        Scaled(3, 2, cycles=(1.5, 26 / 24, 11.4)),
+        Scaled(2, 3, last=2, cycles=(1.6, 27 / 24, 14.2)),
+        Scaled(2, 4, paired=True, cycles=(1.6, 15 / 16, 11.6)),
+        Scaled(1, 4, alike=True),
     ),
-    adds=_all_products,
+    row=8,
+    image="htvm_widen_image",
+    window="htvm_window",
 )
+HALFWORDS = Products("htvm_", _PAIRS, _COLUMNS, width=4, column=_HALVES, adds=_all_products)
+_DUAL = replace(HALFWORDS, column=replace(_HALVES, dual=True))
 SPREAD = Products(
     "htvm_spread_",
     _PAIRS,
@@ -600,12 +598,13 @@ THREE_BY_THREE = Depthwise(
 # With the DSP extension all sums of five pixels stay in registers (of six, MobileNet's do not).
 _FIVE_PIXELS = replace(_FOUR_PIXELS, pixels=5)
 
+_DSP = CoreKernels((HALFWORDS, SCALAR), (BAND, THREE_BY_THREE, _FIVE_PIXELS), pools=4, large=True)
+
 KERNELS: Mapping[str, CoreKernels] = {
     "": CoreKernels((SCALAR,), (_FOUR_PIXELS,), header="", unroll=1),
     "corev": CoreKernels((DOT4, SCALAR), (_FOUR_PIXELS,)),
-    "dsp": CoreKernels(
-        (HALFWORDS, SCALAR), (BAND, THREE_BY_THREE, _FIVE_PIXELS), pools=4, large=True
-    ),
+    "dsp": _DSP,
+    "dsp_dual": replace(_DSP, products=(_DUAL, SCALAR)),
     # One element takes 50 instructions: four in a turn gain 1 %, and take 800 B in each kernel.
     "thumb": CoreKernels((SPREAD, SCALAR), (_FOUR_PIXELS,), large=True, unroll=1),
     "mve": CoreKernels((VECTORS, SCALAR), (NINES, TAPS, _FOUR_PIXELS), lanes=4, pools=8),
@@ -625,5 +624,8 @@ def _of_rows(kernels: CoreKernels) -> CoreKernels:
     return replace(kernels, products=products, depthwise=(LINE, LINES, *kernels.depthwise))
 
 
-KERNELS_OF_ROWS: Mapping[str, CoreKernels] = {**KERNELS, "dsp": _of_rows(KERNELS["dsp"])}
+KERNELS_OF_ROWS: Mapping[str, CoreKernels] = {
+    **KERNELS,
+    **{core: _of_rows(KERNELS[core]) for core in ("dsp", "dsp_dual")},
+}
 """The same for kernels that compute few rows of a map at a time."""

@@ -173,6 +173,22 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
 #define HTVM_FIRST_TWINS                                                                           \
     HTVM_TWIN_LOADS HTVM_TWIN_FROM("r4", "r5", "r6", "r7", "r8", "r5", "r5", "r5")                 \
     HTVM_TWIN_FROM("lr", "r9", "r10", "r11", "r12", "r9", "r9", "r9")
+/* The same for cores that issue a load or an extension beside a product.  Words of the next half
+ * step are loaded behind the last product that reads their register, all but lr's; the first ones
+ * before all half steps. */
+#define HTVM_DUAL_FROM(b, both_a, both_b, d, both_c, both_d, next)                                 \
+    "smlad r8, r3, r4, " both_b "\n ldr lr, [r1], #4\n smlad r7, r2, r4, " both_a "\n"             \
+    "sxtb16 r4, r4\n smlad r12, r3, lr, " both_d "\n smlad r11, r2, lr, " both_c "\n"              \
+    "sxtb16 lr, lr\n smlad r6, r3, r4, " b "\n smlad r5, r2, r4, r5\n" next("ldr r4, [r1], #4\n")  \
+    "smlad r10, r3, lr, " d "\n" next("ldr.n r3, [r0, #4]\n")                                      \
+    "smlad r9, r2, lr, r9\n" next("ldr r2, [r0], #8\n")
+#define HTVM_LOADED(load) load
+#define HTVM_LEFT_OUT(load)
+#define HTVM_FIRST_DUAL                                                                            \
+    "ldr r4, [r1], #4\n ldr.n r3, [r0, #4]\n ldr r2, [r0], #8\n"                                   \
+    HTVM_DUAL_FROM("r5", "r5", "r5", "r9", "r9", "r9", HTVM_LOADED)
+#define HTVM_DUAL HTVM_DUAL_FROM("r6", "r7", "r8", "r10", "r11", "r12", HTVM_LOADED)
+#define HTVM_LAST_DUAL HTVM_DUAL_FROM("r6", "r7", "r8", "r10", "r11", "r12", HTVM_LEFT_OUT)
 #define HTVM_TWIN_SUMS(a, b, both_a, both_b, bias)                                                 \
     "sub " both_a ", " both_a ", " a "\n sub " both_b ", " both_b ", " b "\n"                      \
     "add " both_a ", " bias ", " both_a ", asr #8\n add " both_b ", " bias ", " both_b ", asr #8\n"
@@ -192,6 +208,42 @@ HTVM_SHARED void htvm_scaled_two(int8_t *out, const uint32_t *column, const int8
     "bfi r5, r7, #8, #8\n bfi r9, r11, #8, #8\n bfi r6, r8, #8, #8\n bfi r10, r12, #8, #8\n"       \
     "pkhbt r5, r5, r9, lsl #16\n pkhbt r6, r6, r10, lsl #16\n"                                     \
     "str r6, [r2, r4]\n str r5, [r2], #4\n str r2, [sp, #12]\n ldr r2, [sp]\n"
+
+/* As in htvm_scaled_three, but of 32 half steps, of which r10 are left out the first time, and with all
+ * that a block needs on the stack: 0: its biases, 4: how far behind them its multipliers are, 8: how
+ * far behind its output its shifts are, 12: its output, 16: twice `apart`, plus 1 unless the zero
+ * point is -128, 20: the end of the biases, 24: the columns, 28: their end, 32: where to go on behind
+ * the first half step.  `end` is free between half steps. */
+#define HTVM_PAIRED(left_out, first, step, last, end)                                              \
+    __asm__ volatile(                                                                              \
+        "push {r0, r7, r9}\n ldm r0, {r2, r3, r4, r5, r6, r7, r8, r9, r10}\n ldr r1, [r0, #36]\n"  \
+        "sub r3, r3, r2\n sub r4, r4, r5\n lsl r6, r6, #1\n cmp r7, #0\n it ne\n"                  \
+        "addne r6, r6, #1\n add r11, r9, r10, lsl #4\n lsl r10, r10, #1\n" left_out                \
+        "mov r12, #54\n mul r10, r10, r12\n adr.w r12, 4f\n add r12, r12, r10\n"                   \
+        "orr r12, r12, #1\n push {r2, r3, r4, r5, r6, r8, r9, r11, r12}\n"                         \
+        "2:\n ldr r5, [r2]\n ldr r9, [r2, #8]\n ldr r0, [sp, #24]\n"                               \
+        first "ldr pc, [sp, #32]\n .balign 4\n"                                                    \
+        "4:\n" HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(step)) HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(step))       \
+        "ldr " end ", [sp, #28]\n cmp r0, " end "\n bne 4b\n" last                                 \
+        "ldr r2, [sp]\n ldr r3, [sp, #4]\n ldr r4, [r2, #4]\n ldr lr, [r2, #12]\n"                 \
+        HTVM_TWIN_SUMS("r5", "r6", "r7", "r8", "r4") HTVM_TWIN_SUMS("r9", "r10", "r11", "r12", "lr")\
+        HTVM_EIGHT_MULTIPLIED                                                                      \
+        "ldr r2, [sp, #12]\n ldr r3, [sp, #8]\n ldr r4, [sp, #16]\n ldr lr, [r2, r3]\n"            \
+        "sub lr, lr, #0x02020202\n lsrs r4, r4, #1\n bcs 9f\n"                                     \
+        HTVM_EIGHT_HALVES(HTVM_HALVE_UP, "#-255")                                                  \
+        "8:\n" HTVM_EIGHT_STORED "ldr r3, [sp, #20]\n cmp r2, r3\n bne 2b\n"                       \
+        /* The next two columns: they begin where these end, their output `apart` twice behind. */ \
+        "ldr r6, [sp, #36]\n ldr r4, [r6, #44]\n subs r4, r4, #1\n beq 10f\n str r4, [r6, #44]\n"  \
+        "ldr r5, [sp, #24]\n ldr r0, [sp, #28]\n ldr r2, [r6]\n ldr r1, [r6, #36]\n"               \
+        "ldr r4, [r6, #16]\n sub r5, r0, r5\n add r5, r5, r0\n strd r0, r5, [sp, #24]\n"           \
+        "ldrd r5, r7, [sp, #8]\n sub r3, r3, r2\n sub r5, r5, r4, lsl #1\n add r7, r7, r4, lsl #1\n"\
+        "sub r7, r7, r3, lsr #2\n strd r5, r7, [sp, #8]\n str r2, [sp]\n b 2b\n"                   \
+        "9:\n ldr r3, [sp, #36]\n ldr r3, [r3, #20]\n sub r3, r3, #255\n"                          \
+        HTVM_EIGHT_HALVES(HTVM_HALVE, "r3") "b 8b\n"                                               \
+        "10:\n add sp, sp, #36\n pop {r0, r7, r9}\n"                                               \
+        : "+r"(r0)                                                                                 \
+        :                                                                                          \
+        : HTVM_ALL_OTHERS)
 #endif
 
 /* Multiplies `pairs` pairs of columns with `channels` channels, one at least, and multiples of 4.  A
@@ -207,41 +259,7 @@ HTVM_SHARED void htvm_scaled_two_paired(int8_t *out, const uint32_t *column, con
 #if HTVM_DSP_LOOPS
     HTVM_RECORD(2 * (zero + 128), 0);
     now.first = pairs;
-    __asm__ volatile(
-        /* As in htvm_scaled_three, but of 32 half steps, and with all that a block needs on the stack:
-         * 0: its biases, 4: how far behind them its multipliers are, 8: how far behind its output its
-         * shifts are, 12: its output, 16: twice `apart`, plus 1 unless the zero point is -128, 20: the
-         * end of the biases, 24: the columns, 28: their end, 32: where to go on behind the first half
-         * step. */
-        "push {r0, r7, r9}\n ldm r0, {r2, r3, r4, r5, r6, r7, r8, r9, r10}\n ldr r1, [r0, #36]\n"
-        "sub r3, r3, r2\n sub r4, r4, r5\n lsl r6, r6, #1\n cmp r7, #0\n it ne\n addne r6, r6, #1\n"
-        "add r11, r9, r10, lsl #4\n lsl r10, r10, #1\n rsb r10, r10, #1\n and r10, r10, #31\n"
-        "mov r12, #54\n mul r10, r10, r12\n adr.w r12, 4f\n add r12, r12, r10\n"
-        "orr r12, r12, #1\n push {r2, r3, r4, r5, r6, r8, r9, r11, r12}\n"
-        "2:\n ldr r5, [r2]\n ldr r9, [r2, #8]\n ldr r0, [sp, #24]\n"
-        HTVM_FIRST_TWINS "ldr pc, [sp, #32]\n .balign 4\n"
-        "4:\n" HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(HTVM_TWINS))
-        HTVM_FOUR_TIMES(HTVM_FOUR_TIMES(HTVM_TWINS))
-        "ldr r2, [sp, #28]\n cmp r0, r2\n bne 4b\n"
-        "ldr r2, [sp]\n ldr r3, [sp, #4]\n ldr r4, [r2, #4]\n ldr lr, [r2, #12]\n"
-        HTVM_TWIN_SUMS("r5", "r6", "r7", "r8", "r4") HTVM_TWIN_SUMS("r9", "r10", "r11", "r12", "lr")
-        HTVM_EIGHT_MULTIPLIED
-        "ldr r2, [sp, #12]\n ldr r3, [sp, #8]\n ldr r4, [sp, #16]\n ldr lr, [r2, r3]\n"
-        "sub lr, lr, #0x02020202\n lsrs r4, r4, #1\n bcs 9f\n"
-        HTVM_EIGHT_HALVES(HTVM_HALVE_UP, "#-255")
-        "8:\n" HTVM_EIGHT_STORED "ldr r3, [sp, #20]\n cmp r2, r3\n bne 2b\n"
-        /* The next two columns: they begin where these end, and their output `apart` twice behind. */
-        "ldr r6, [sp, #36]\n ldr r4, [r6, #44]\n subs r4, r4, #1\n beq 10f\n str r4, [r6, #44]\n"
-        "ldr r5, [sp, #24]\n ldr r0, [sp, #28]\n ldr r2, [r6]\n ldr r1, [r6, #36]\n"
-        "ldr r4, [r6, #16]\n sub r5, r0, r5\n add r5, r5, r0\n strd r0, r5, [sp, #24]\n"
-        "ldrd r5, r7, [sp, #8]\n sub r3, r3, r2\n sub r5, r5, r4, lsl #1\n add r7, r7, r4, lsl #1\n"
-        "sub r7, r7, r3, lsr #2\n strd r5, r7, [sp, #8]\n str r2, [sp]\n b 2b\n"
-        "9:\n ldr r3, [sp, #36]\n ldr r3, [r3, #20]\n sub r3, r3, #255\n"
-        HTVM_EIGHT_HALVES(HTVM_HALVE, "r3") "b 8b\n"
-        "10:\n add sp, sp, #36\n pop {r0, r7, r9}\n"
-        : "+r"(r0)
-        :
-        : HTVM_ALL_OTHERS);
+    HTVM_PAIRED("rsb r10, r10, #1\n and r10, r10, #31\n", HTVM_FIRST_TWINS, HTVM_TWINS, "", "r2");
 #else
     for (; pairs > 0; pairs--, column += 4 * words, out += 2 * apart) {
         for (uint32_t k = 0; k < channels; k += 2) {
@@ -261,6 +279,24 @@ HTVM_SHARED void htvm_scaled_two_paired(int8_t *out, const uint32_t *column, con
             }
         }
     }
+#endif
+}
+
+/* The same in the order of HTVM_DUAL; one word is two half steps, none of which is in the loop. */
+HTVM_SHARED void htvm_scaled_two_dual_paired(int8_t *out, const uint32_t *column,
+                                             const int8_t *weights, const int32_t *bias,
+                                             const int32_t *multiplier, const uint8_t *shift,
+                                             uint32_t words, uint32_t channels, uint32_t apart,
+                                             uint32_t pairs, int32_t zero)
+{
+#if HTVM_DSP_LOOPS
+    HTVM_RECORD(2 * (zero + 128), 0);
+    now.first = pairs;
+    HTVM_PAIRED("rsbs r10, r10, #2\n ite eq\n moveq r10, #32\n andne r10, r10, #31\n",
+                HTVM_FIRST_DUAL, HTVM_DUAL, HTVM_LAST_DUAL, "lr");
+#else
+    htvm_scaled_two_paired(out, column, weights, bias, multiplier, shift, words, channels, apart,
+                           pairs, zero);
 #endif
 }
 

@@ -44,7 +44,7 @@ def compiled(module, prefix: str, mode: str) -> CpuCode:
     """The kernels of a module in one of the modes."""
     if mode == "simd":
         return compile_cpu(module, prefix, simd="corev")
-    if mode in ("dsp", "mve", "thumb", "rvv"):
+    if mode in ("dsp", "dsp_dual", "mve", "thumb", "rvv"):
         return compile_cpu(module, prefix, simd=mode, scarce=True)
     return compile_cpu(module, prefix, kernels=mode)
 

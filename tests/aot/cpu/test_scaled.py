@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +17,7 @@ from htvm.aot.intrinsics import HALFWORDS, KERNELS, Column
 from htvm.aot.rescale import Rescaling
 from htvm.aot.schedules.packing import WeightTaps, WeightWords, suit_pairs
 from htvm.aot.schedules.products import _IMAGE_PLACES, _row_pixels
+from htvm.firmware.arm import include_folders
 from htvm.firmware.user_compiler import user_compiler
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.dense import dense_of
@@ -24,7 +27,7 @@ from tests.aot.cpu.on_the_core import on_the_core
 from tests.reference import cpu_kernels as reference
 from tests.tools import tool
 
-CORE = "cortex_m4"
+CORE, DUAL = "cortex_m4", "cortex_m7"
 NO_PADDING = (0, 0, 0, 0)
 
 
@@ -41,7 +44,7 @@ def check_natively(case, tmp_path, compiler):
 
 
 def check_on_the_core(case, call, tmp_path, compiler, core=CORE):
-    kind = "dsp" if core == CORE else "thumb"
+    kind = resolve(core).soc.host.simd
     assert f"{call}(" in native.source_of(native.compiled(case.module, "net", kind))
     (made,) = on_the_core(case.module, case.inputs["x"], compiler, tmp_path, core).outputs
     np.testing.assert_array_equal(made, case.expected.reshape(made.shape))
@@ -97,7 +100,9 @@ def test_three_pixels(shape, c, filters, k, tmp_path, compiler, monkeypatch):
     ("shape", "c", "filters"),
     [
         ((5, 1), 20, (1, 1)),  # the last two over their neighbours
+        ((2, 1), 4, (1, 1)),  # two half steps
         ((2, 1), 64, (1, 1)),  # 31 of 32 half steps are left out
+        ((2, 1), 68, (1, 1)),  # two more than 32
         ((2, 2), 132, (1, 1)),  # of a second turn, all but one
         ((4, 5), 12, (2, 3)),
         ((5, 5), 3, (3, 3)),  # windows
@@ -111,7 +116,27 @@ def test_words_of_two_channels(shape, c, filters, k, zero, tmp_path, compiler, m
     only(monkeypatch, 2, paired=True)
     case = conv_case(*shape, c, k, filters, (1, 1), NO_PADDING, "tflite", zero=zero, least=-127)
     check_on_the_core(case, "htvm_scaled_two_paired", tmp_path, compiler)
+    check_on_the_core(case, "htvm_scaled_two_dual_paired", tmp_path, compiler, DUAL)
     check_natively(case, tmp_path, compiler)
+
+
+def test_loads_beside_products_in_llvms_model_of_the_core(tmp_path):
+    """A half step of two pixels and four channels, a thousand times."""
+    assert resolve(DUAL).soc.host.arm.dual
+    mca, clang = tool("llvm-mca"), tool("clang")
+    regions = "".join(
+        f'"@ LLVM-MCA-BEGIN\\n" {order} "@ LLVM-MCA-END\\n"'
+        for order in ("HTVM_TWINS", "HTVM_DUAL")
+    )
+    text = f'#include "htvm_intrinsics.h"\nvoid f(void) {{ __asm__ volatile({regions}); }}\n'
+    file, core = tmp_path / "orders.s", ("--target=thumbv7em-none-eabi", "-mcpu=cortex-m7")
+    headers = [f"-I{folder}" for folder in include_folders(resolve(DUAL).soc)]
+    line = [clang, *core, "-O2", "-ffreestanding", *headers, "-S", "-x", "c", "-", "-o", str(file)]
+    subprocess.run(line, input=text, text=True, check=True)
+    model = [mca, "-mtriple=thumbv7em-none-eabi", core[1], "-iterations=1000", str(file)]
+    said = subprocess.run(model, capture_output=True, text=True, check=True).stdout
+    twins, dual = (int(cycles) for cycles in re.findall(r"Total Cycles: +(\d+)", said))
+    assert dual < 0.8 * twins
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
@@ -481,7 +506,7 @@ def test_packed_weights_of_a_channel():
 
 
 def test_only_cores_with_long_products_take_large_sums():
-    assert {kind for kind, core in KERNELS.items() if core.large} == {"dsp", "thumb"}
+    assert {kind for kind, core in KERNELS.items() if core.large} == {"dsp", "dsp_dual", "thumb"}
 
 
 def test_a_dilated_depthwise_has_the_other_kernel(tmp_path, compiler):

@@ -41,6 +41,7 @@ htvm_scaled_one_alike b w b i i u 5 12 3
 htvm_scaled_two b w b i i u 5 8 9 -128
 htvm_scaled_two_paired b w b i i u 5 8 8 1 -128
 htvm_scaled_two_paired b w b i i u 3 12 12 4 -128
+htvm_scaled_two_dual_paired b w b i i u 3 12 12 4 -128
 htvm_scaled_three b w b i i u 5 6 7 3
 htvm_scaled_row b w b i i u 32 5 16 -128
 htvm_scaled_image b w b i i u 4 8 8 -128
