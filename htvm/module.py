@@ -220,6 +220,7 @@ class Module:
 
         Raises:
             InputError: a name, shape or dtype is wrong, or the file holds no arrays.
+            TargetError: the simulator has no core that executes the target's programs.
             L2OverflowError: the firmware does not fit (for a module built for ``"host"``).
             SimulationError: the core trapped, or a device model complained.
         """

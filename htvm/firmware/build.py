@@ -19,7 +19,7 @@ from htvm.firmware import arm, host, rv32, user_mode
 from htvm.firmware.builds import kept_build
 from htvm.firmware.isa import kernel_flags, rv32_flags, user_mode_flags
 from htvm.firmware.linked import Firmware
-from htvm.firmware.paths import NO_DEVICES, driver_folders, simd_folders
+from htvm.firmware.paths import NO_DEVICES, driver_folders, runtime_c, simd_folders
 from htvm.firmware.sizes import (
     Sizes,
     check_l2,
@@ -97,7 +97,8 @@ def build_rv32(
     tail = _DEBUG if debug else ()
 
     def make(folder: Path, sources: list[Path]) -> None:
-        folders = (*rv32.include_folders(), *simd_folders(soc))
+        # Kernels of any core: those with instructions of others are plain C here.
+        folders = (*rv32.include_folders(), runtime_c() / "simd")
         objects = _objects(sources, kernel_flags, compiler, folders, core, tail)
         rv32.build_firmware(
             [*objects, *host.driver_sources(soc)],

@@ -168,3 +168,17 @@ def test_rows_that_are_not_made_are_no_equal_rows() -> None:
     observed = SimpleNamespace(seen=SimpleNamespace(returns=((7, bytes(1 << 16)),)))
     with pytest.raises(SimulationError, match="was not made in its turn"):
         made_rows(rows, observed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", ["cortex_m4", "cortex_m0plus", "cortex_m55"])
+def test_the_c_of_other_cores_is_compared_row_by_row(target: str) -> None:
+    """Assembly for those cores is plain C on the simulated one."""
+    work = chained(3, target=target)
+    found = verified(work)
+    assert found.equal and found.contained
+    assert "its C was executed by the RV32IMC host" in str(found)
+    (kernel, *_) = chains_in(work.cpu_kernels)
+    maker = makers_of(kernel)[-1]
+    wrong = verified(with_wrong_row(work, maker, 1, 2)).difference
+    assert wrong is not None and wrong.row is not None
+    assert (wrong.row.number, wrong.layer) == (1, maker.layer)

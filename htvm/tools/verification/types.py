@@ -237,6 +237,7 @@ class Verification(Shown):
         golden: one entry per output that the user gave; empty without.
         retargeted: whether the network was rewritten for the target, so that its outputs may differ
             from the source model's.
+        executed: the simulated core that executed the target's C, if that is not its own.
     """
 
     network: str
@@ -246,6 +247,7 @@ class Verification(Shown):
     golden: tuple[GoldenCheck, ...] = ()
     retargeted: bool = False
     stray: Stray | None = None
+    executed: str = ""
 
     def _rows(self) -> tuple[object, ...]:
         return self.steps
@@ -305,6 +307,8 @@ def _differs(step: StepCheck) -> str:
 def _lines(verification: Verification) -> Iterator[str]:
     yield f"{verification.network} on {verification.target}: {_verdict(verification)}"
     yield _coverage(verification)
+    if verification.executed:
+        yield f"its C was executed by the {verification.executed}, which lacks its core's assembly"
     if verification.difference is not None:
         yield ""
         yield from _difference(verification.difference)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from byoc_dory.errors import InputError
+from byoc_dory.errors import InputError, TargetError
+from byoc_dory.soc.registry import resolve
 from htvm.aot.reference import build_llvm_reference
 from htvm.arrays import read_arrays
 from htvm.progress import Progress
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tvm.ir import IRModule
 
     from byoc_dory.layers import Array
+    from byoc_dory.soc.base import Soc
     from htvm.compiled import Compiled
     from htvm.firmware.build import Built
     from htvm.model import TensorInfo
@@ -43,6 +45,7 @@ def verify(
         progress: receives the stages as they are done.
 
     Raises:
+        TargetError: the simulator has no core that executes its program.
         L2OverflowError: the program does not fit.
         ToolchainError: there is no C compiler, or it failed.
         SimulationError: the core trapped, or a device model complained.
@@ -53,11 +56,12 @@ def verify(
     from htvm.tools.verification.zones import Zones
 
     progress = progress or Progress()
+    soc = simulated(compiled.target.soc)
     with progress.stage("computing the reference"):
         reference = operator_results(compiled.retargeted.model.module, inputs)
         results = step_results(compiled, reference)
     with progress.stage("compiling C for rv32"):
-        machine = ObservableMachine(compiled.program, compiled.target.soc, inputs, settings or {})
+        machine = ObservableMachine(compiled.program, soc, inputs, settings or {})
     with progress.stage("simulating"):
         zones = Zones(compiled, machine)
         rows = rows_of(compiled, machine, reference)
@@ -88,7 +92,32 @@ def verify(
         golden=checks,
         retargeted=compiled.retargeted.report.changed,
         stray=stray,
+        executed="" if soc is compiled.target.soc else soc.host.name,
     )
+
+
+def simulated(soc: Soc) -> Soc:
+    """Return the SoC on whose simulated core the steps of a SoC's programs are watched.
+
+    Programs for one Cortex-M core without devices have the same plan, calls and C on any core, but
+    for the assembly of kernels, which is plain C with the same results.
+
+    Raises:
+        TargetError: its programs need cores that the simulator does not have.
+    """
+    if soc.host.platform == "rv32":
+        return soc
+    if soc.host.arm is None or soc.accelerators or soc.cluster is not None:
+        raise TargetError(
+            f"steps are watched on the simulator, which has no {soc.host.name}",
+            where="htvm verify",
+            hint="htvm run --check compares its outputs with the reference",
+        )
+    return resolve(_ANY_CORE).soc
+
+
+_ANY_CORE = "generic.cpu"
+"""The target whose SoC executes any core's C."""
 
 
 def written_outside(compiled: Compiled, inputs: Sequence[Array], built: Built) -> Stray | None:

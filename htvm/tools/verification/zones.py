@@ -126,7 +126,7 @@ class Zones:
 
     def _untouched_l1(self) -> Iterator[Range]:
         """L1 as far as layers use it, without inputs that are there from the beginning."""
-        soc, places = self._compiled.target.soc, [at for _, at in self._program.places]
+        soc, places = self._machine.soc, [at for _, at in self._program.places]
         used: dict[int, int] = {}
         for symbol, (code, kernel) in self._kernels.items():
             if code.plan is None or symbol not in code.l1_used:
@@ -151,7 +151,7 @@ class Zones:
 
     def _data(self) -> tuple[int, int]:
         """Return where data lie in L2: from the first object to the stack or the memory's end."""
-        memory = self._compiled.target.soc.memory("L2")
+        memory = self._machine.soc.memory("L2")
         stack = self._machine.firmware.symbols["__stack_low"].address
         end = memory.base + memory.size
         return memory.base, min(stack, end) if stack > self._objects[0].start else end
@@ -171,7 +171,7 @@ class Zones:
 
     def _beyond_used(self) -> Iterator[tuple[str, Range]]:
         """The bytes of L1 behind what each layer's kernel uses, by the kernel's symbol."""
-        soc = self._compiled.target.soc
+        soc = self._machine.soc
         for code, kernel in self._kernels.values():
             used = code.l1_used.get(kernel.symbol)
             if used is None or code.plan is None:
@@ -227,7 +227,7 @@ class Zones:
 
     def _described(self, observed: Observed, index: int, changed: list[int], trace: bool) -> Stray:
         step, address = self._program.steps[index], changed[0]
-        soc = self._compiled.target.soc
+        soc = self._machine.soc
         memory = next(m.name for m in soc.memories if m.base <= address < m.base + m.size)
         return Stray(
             step=index,

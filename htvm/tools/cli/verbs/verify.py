@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 import htvm
-from htvm.errors import TargetError
 from htvm.progress_bar import shown_progress
 from htvm.tools.cli import options
 from htvm.tools.cli.arguments import Network
 from htvm.tools.cli.output import PATH, answer
-
-if TYPE_CHECKING:
-    from byoc_dory.soc.base import Soc
 
 
 @click.command(
@@ -52,9 +47,9 @@ def command(
     or from the golden.
     """
     from byoc_dory.soc.registry import resolve
-    from htvm.tools.verification.verify import bind_golden
+    from htvm.tools.verification.verify import bind_golden, simulated
 
-    _refuse_unwatched(resolve(target).soc)
+    simulated(resolve(target).soc)  # before anything is built
     opened, inputs = network.open_with(given)
     own = None if golden is None else bind_golden(opened.outputs, golden)
     with shown_progress() as progress:
@@ -64,17 +59,3 @@ def command(
     answer(as_json, "verify", lambda: {**verdict, **asdict(found)}, lambda: str(found))
     if not all(verdict.values()):
         raise click.exceptions.Exit(1)
-
-
-def _refuse_unwatched(soc: Soc) -> None:
-    """Refuse a core whose every store cannot be watched, before anything is built.
-
-    Raises:
-        TargetError: the simulator does not have it.
-    """
-    if soc.host.platform != "rv32":
-        raise TargetError(
-            f"steps are watched on the simulator, which has no {soc.host.name}",
-            where="htvm verify",
-            hint="htvm run --check compares its outputs with the reference",
-        )
