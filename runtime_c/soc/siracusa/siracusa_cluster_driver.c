@@ -68,31 +68,8 @@ _Noreturn void htvm_hart_main(uint32_t hart)
 
 #else
 
-void cluster_run(cluster_kernel_t kernel, const void *args)
-{
-    for (uint32_t core = 0; core < CLUSTER_CORES; core++) {
-        kernel(args, core, CLUSTER_CORES);
-    }
-}
-
-#include <string.h>
-
-/* The latest time at which the cores may compute: what does not wait for them does not find their
- * results. */
-static struct {
-    cluster_kernel_t kernel;
-    uint32_t args[CLUSTER_ARGS_BYTES / sizeof(uint32_t)];
-} started;
-
-void cluster_start(cluster_kernel_t kernel, const void *args, uint32_t bytes)
-{
-    started.kernel = kernel;
-    memcpy(started.args, args, bytes);
-}
-
-void cluster_join(void)
-{
-    cluster_run(started.kernel, started.args);
-}
+/* Those that compute what was started. */
+#define CLUSTER_STARTED_CORES CLUSTER_CORES
+#include "cluster_host.h"
 
 #endif

@@ -69,31 +69,8 @@ _Noreturn void htvm_hart_main(uint32_t hart)
 
 #else
 
-void cluster_run(cluster_kernel_t kernel, const void *args)
-{
-    for (uint32_t core = 0; core < CLUSTER_CORES; core++) {
-        kernel(args, core, CLUSTER_CORES);
-    }
-}
-
-/* The latest time at which the cores may compute: so what does not wait for them does not find their
- * results, and what overwrites their operands early spoils these. */
-static struct {
-    cluster_kernel_t kernel;
-    uint32_t args[CLUSTER_ARGS_BYTES / sizeof(uint32_t)];
-} started;
-
-void cluster_start(cluster_kernel_t kernel, const void *args, uint32_t bytes)
-{
-    started.kernel = kernel;
-    memcpy(started.args, args, bytes);
-}
-
-void cluster_join(void)
-{
-    for (uint32_t core = 1; core < CLUSTER_CORES; core++) {
-        started.kernel(started.args, core - 1u, CLUSTER_CORES - 1u);
-    }
-}
+/* Those that compute what was started. */
+#define CLUSTER_STARTED_CORES (CLUSTER_CORES - 1u)
+#include "cluster_host.h"
 
 #endif

@@ -217,6 +217,7 @@ static uint64_t beats(const siracusa_area_t *outside)
 }
 
 static void remember(siracusa_transfer_t *transfer);
+static void spoil(htvm_soc_t *soc, const siracusa_area_t *to);
 
 static void note(htvm_soc_t *soc, const siracusa_transfer_t *transfer, uint64_t start)
 {
@@ -260,6 +261,7 @@ static void take(htvm_soc_t *soc)
     transfer.beats = beats(&transfer.sides[transfer.in ? SOURCE : DESTINATION]);
     transfer.end = (*free_at > arrives ? *free_at : arrives) + transfer.beats;
     *free_at = transfer.end;
+    spoil(soc, &transfer.sides[DESTINATION]);
     remember(&transfer);
     note(soc, &transfer, start);
     dma->queue[dma->queued++] = transfer;
@@ -292,6 +294,20 @@ static void remember(siracusa_transfer_t *transfer)
 {
     for (size_t i = 0; i < SIDES; i++) {
         transfer->sides[i].sum = siracusa_checksum(&transfer->sides[i]);
+    }
+}
+
+/* While a transfer is under way, nobody knows what is where it writes: who reads what was there, or
+ * what will be, is to compute something wrong. */
+static void spoil(htvm_soc_t *soc, const siracusa_area_t *to)
+{
+    for (uint32_t row = 0; row < to->rows; row++) {
+        memset(to->memory + (size_t)row * to->row_stride, 0xA5, to->bytes);
+    }
+    for (size_t n = 0; n < soc->dma.queued; n++) {
+        if (rows_meet(to, &soc->dma.queue[n].sides[DESTINATION])) {
+            remember(&soc->dma.queue[n]);
+        }
     }
 }
 

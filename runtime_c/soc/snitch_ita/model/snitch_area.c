@@ -131,22 +131,41 @@ bool snitch_check_unchanged(htvm_soc_t *soc, snitch_device_t *device, const snit
     return true;
 }
 
-void snitch_retire(snitch_device_t *device)
+/* Lets all orders expect what the oldest one has written. */
+static void expect_written(snitch_device_t *device)
 {
-    const snitch_area_t *areas = device->queue[0].areas;
-    for (size_t n = 1; n < device->queued; n++) {
+    const snitch_order_t *oldest = &device->queue[0];
+    for (size_t n = 0; n < device->queued; n++) {
         for (size_t i = 0; i < device->queue[n].area_count; i++) {
-            for (size_t j = 0; j < device->queue[0].area_count; j++) {
-                if (areas[j].write && snitch_meet(&areas[j], &device->queue[n].areas[i])) {
+            for (size_t j = 0; j < oldest->area_count; j++) {
+                const snitch_area_t *written = &oldest->areas[j];
+                if (written->write && snitch_meet(written, &device->queue[n].areas[i])) {
                     remember(&device->queue[n].areas[i]);
                 }
             }
         }
     }
+}
+
+void snitch_retire(snitch_device_t *device)
+{
+    expect_written(device);
     release(&device->queue[0]);
     device->queued--;
     device->completed++;
     memmove(device->queue, device->queue + 1, device->queued * sizeof device->queue[0]);
+}
+
+void snitch_spoil(snitch_device_t *device)
+{
+    const snitch_order_t *order = &device->queue[0];
+    for (size_t j = 0; j < order->area_count && device->queued > 0; j++) {
+        const snitch_area_t *to = &order->areas[j];
+        for (uint32_t row = 0; row < to->rows && to->write; row++) {
+            memset(to->memory + (size_t)row * to->stride, 0xA5, to->bytes);
+        }
+    }
+    expect_written(device);
 }
 
 void snitch_drop(snitch_device_t *device)

@@ -109,6 +109,9 @@ void snitch_dma_take(htvm_soc_t *soc)
     if (!snitch_queue(soc, dma, &order)) {
         return;
     }
+    if (dma->queued == 1) {
+        snitch_spoil(dma);
+    }
     const htvm_event_t event = {
         .unit = dma->unit,
         .what = direction(order.areas),

@@ -121,6 +121,10 @@ bool snitch_check_unchanged(htvm_soc_t *soc, snitch_device_t *device, const snit
 /* Removes the oldest order.  Orders behind it expect to find what it wrote. */
 void snitch_retire(snitch_device_t *device);
 
+/* Spoils what the oldest order will write, if there is one: while it is under way, nobody knows what
+ * is there, and who reads what was there, or what will be, is to compute something wrong. */
+void snitch_spoil(snitch_device_t *device);
+
 /* Drops all orders, after a complaint. */
 void snitch_drop(snitch_device_t *device);
 

@@ -62,6 +62,9 @@ static void advance_device(htvm_soc_t *soc, snitch_device_t *device)
             return; /* the complaint dropped the orders */
         }
         snitch_retire(device);
+        if (device == &soc->dma) {
+            snitch_spoil(device);
+        }
     }
 }
 
