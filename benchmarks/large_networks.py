@@ -28,6 +28,7 @@ class _Graph:
     """An ONNX graph being written; tensors are NCHW."""
 
     seed: int = 0
+    side: int = _SIDE
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
     channels: dict[str, int] = field(default_factory=lambda: {"x": 3})
@@ -94,7 +95,7 @@ class _Graph:
         """Write the file."""
         from onnx import TensorProto, helper, save
 
-        shapes = (("x", [1, 3, _SIDE, _SIDE]), (result, [1, _CLASSES]))
+        shapes = (("x", [1, 3, self.side, self.side]), (result, [1, _CLASSES]))
         given, made = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in shapes)
         graph = helper.make_graph(self.nodes, "network", [given], [made], self.constants)
         opset = [helper.make_opsetid("", 17)]
@@ -163,20 +164,21 @@ RESNETS = {f"resnet{2 + 12 * n}": n for n in (1, 2, 3, 4, 5)}
 """Networks of five sizes: layers with weights, name -> blocks in each of four stages."""
 
 
-def write(name: str, path: Path) -> None:
+def write(name: str, path: Path, side: int = _SIDE) -> None:
     """Write a network, quantized with four seeded images of noise.
 
     Args:
         name: one of `NETWORKS` or `RESNETS`.
         path: the ONNX file (QDQ, int8, weights per channel).
+        side: rows and columns of an image.
     """
-    graph = _Graph()
+    graph = _Graph(side=side)
     if name in NETWORKS:
         result = NETWORKS[name](graph)
     else:
         result = _resnet(graph, (RESNETS[name],) * 4)
     rng = np.random.default_rng(1)
-    images = rng.normal(0, 1, (4, 1, 3, _SIDE, _SIDE)).astype(np.float32)
+    images = rng.normal(0, 1, (4, 1, 3, side, side)).astype(np.float32)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / f"{name}.onnx"
         graph.save(result, source)
