@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -37,6 +41,8 @@ class Fidelity:
         ends: elements of the outputs, end to end.
         ends_different: of them, those that differ.
         doubles_different: of the elements, torch's own that are others if it computes in float64.
+        plain_different: of the elements, torch's own that are others by its kernels for SSE4, which
+            add in another order.
     """
 
     elements: int
@@ -45,6 +51,7 @@ class Fidelity:
     ends: int
     ends_different: int
     doubles_different: int
+    plain_different: int = 0
 
 
 def cut(program: TorchProgram) -> TorchProgram:
@@ -115,16 +122,24 @@ class _Tensors(torch.fx.Interpreter):
         return made
 
 
-class _Doubles(_Tensors):
-    """Runs a program in float64; what quantize nodes make is read as float32 has it."""
+class _Fed(_Tensors):
+    """Runs a program whose quantize nodes' results are read as another run has them."""
 
-    def __init__(self, module: torch.fx.GraphModule, singles: Mapping[str, Any]) -> None:
+    def __init__(self, module: torch.fx.GraphModule, others: Mapping[str, Any]) -> None:
         super().__init__(module)
-        self._singles = singles
+        self._others = others
 
     def run_node(self, n: torch.fx.Node) -> Any:
         made = super().run_node(n)
-        return torch.from_numpy(self._singles[n.name]) if _quantizes(n.target) else made
+        return torch.from_numpy(self._others[n.name]) if _quantizes(n.target) else made
+
+    def different(self, names: Iterable[str]) -> int:
+        """Return how many results of quantize nodes are others than those of the other run."""
+        return sum(int((self.found[name] != self._others[name]).sum()) for name in names)
+
+
+class _Doubles(_Fed):
+    """Runs a program in float64; what quantize nodes make is read as float32 has it."""
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         if "_assert_tensor_metadata" in str(target):
@@ -145,7 +160,47 @@ def _quantizes(target: object) -> bool:
     return ".quantize_per_tensor" in str(target)
 
 
-def measured(program: torch.export.ExportedProgram, inputs: int = 0, seed: int = 1) -> Fidelity:
+_PLAIN = {
+    "ATEN_CPU_CAPABILITY": "default",
+    "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+    "ONEDNN_MAX_CPU_ISA": "SSE41",
+}
+"""What has torch, MKL and oneDNN take their kernels for SSE4, if set before they first compute."""
+
+
+def _choose_plain() -> None:
+    import htvm.torch  # noqa: F401 - a program is loaded with its operators
+
+    os.environ.update(_PLAIN)
+    torch.set_num_threads(1)
+    assert torch.backends.cpu.get_cpu_capability() == "DEFAULT"
+
+
+@contextmanager
+def plain_torch() -> Iterator[ProcessPoolExecutor]:
+    """Return a process where torch computes by its kernels for SSE4, for `measured`."""
+    with ProcessPoolExecutor(1, get_context("spawn"), _choose_plain) as pool:
+        yield pool
+
+
+def _different(saved: bytes, runs: list[tuple[list[Any], dict[str, Any]]]) -> int:
+    """Return how many results of quantize nodes are others here, fed with those given."""
+    program = torch.export.load(io.BytesIO(saved))
+    different = 0
+    with torch.no_grad():
+        for given, quantized in runs:
+            fed = _Fed(program.graph_module, quantized)
+            fed.run(*_state(program), *(torch.from_numpy(item) for item in given))
+            different += fed.different(quantized)
+    return different
+
+
+def measured(
+    program: torch.export.ExportedProgram,
+    inputs: int = 0,
+    seed: int = 1,
+    plain: ProcessPoolExecutor | None = None,
+) -> Fidelity:
     """Return how a program's integers compare with torch's, over random inputs.
 
     Args:
@@ -153,6 +208,7 @@ def measured(program: torch.export.ExportedProgram, inputs: int = 0, seed: int =
         inputs: how many; 0: as many as give `_RESULTS`, of which a single one that differs is
             below any bound of interest, but from `_FEWEST` to `_MOST`.
         seed: of the inputs.
+        plain: where torch is run once more, by other kernels.
     """
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
@@ -165,6 +221,7 @@ def measured(program: torch.export.ExportedProgram, inputs: int = 0, seed: int =
     results = sum(math.prod(item.shape) for item in parts.model.outputs)
     inputs = inputs or min(max(_FEWEST, _RESULTS // results), _MOST)
     elements = different = largest = ends = ends_different = doubles_different = 0
+    runs = []
     with torch.no_grad():
         for _ in range(inputs):
             given = [torch.randn(item.shape, generator=generator) for item in read.inputs]
@@ -179,14 +236,16 @@ def measured(program: torch.export.ExportedProgram, inputs: int = 0, seed: int =
                 apart = np.abs(found[name].astype("int64") - made[name].astype("int64"))
                 elements, different = elements + apart.size, different + int((apart != 0).sum())
                 largest = max(largest, int(apart.max()))
-                doubles_different += int((found[name] != doubles.found[name]).sum())
-            outputs = whole.run([item.numpy() for item in given]).outputs
+            doubles_different += doubles.different(made)
+            runs.append(([item.numpy() for item in given], {name: found[name] for name in made}))
+            outputs = whole.run(runs[-1][0]).outputs
             for own, wanted in zip(outputs, results, strict=True):
                 ends += own.size
                 reals = wanted.detach().numpy()
                 near = _NEAR * float(np.abs(reals).max())
                 ends_different += int((np.abs(own - reals) > near).sum())
-    return Fidelity(elements, different, largest, ends, ends_different, doubles_different)
+    others = plain.submit(_different, buffer.getvalue(), runs).result() if plain else 0
+    return Fidelity(elements, different, largest, ends, ends_different, doubles_different, others)
 
 
 def _double(value: Any) -> Any:
@@ -204,4 +263,4 @@ def _state(program: torch.export.ExportedProgram) -> list[Any]:
     ]
 
 
-__all__ = ["Fidelity", "cut", "measured"]
+__all__ = ["Fidelity", "cut", "measured", "plain_torch"]
