@@ -224,7 +224,7 @@ class RowLayout(TensorLayout):
 
     def offsets(self, tensor: Tensor) -> Array:
         """Return the byte offset of each element, in the tensor's shape: rows of channels."""
-        places = np.arange(tensor.elements, dtype=np.int64)
+        places = np.arange(tensor.elements, dtype=np.int64) * np.dtype(tensor.dtype).itemsize
         if len(tensor.shape) == 1:
             return places
         channels, rows, columns = tensor.shape
@@ -247,7 +247,8 @@ class RowLayout(TensorLayout):
             signature=conversion.signature,
             planes=planes,
             pixels=tensor.elements // planes,
+            size=np.dtype(tensor.dtype).itemsize,
             inward=conversion.inward,
             value=value,
         )
-        return conversion.kernel(text, round(tensor.elements * self.byte_cycles))
+        return conversion.kernel(text, round(self.stored_bytes(tensor) * self.byte_cycles))
