@@ -15,42 +15,25 @@ Needs the extra torch; 20 minutes (`--out docs/results` updates docs/results/tor
 from __future__ import annotations
 
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
 import torch
 
 from benchmarks.artefact import Artefact, main, write
-from benchmarks.torch_exports.export import QUANTIZERS, TARGETS, exported
-from benchmarks.torch_exports.fidelity import Fidelity, measured, plain_torch
+from benchmarks.torch_exports.export import QUANTIZERS, TARGETS
+from benchmarks.torch_exports.fidelity import plain_torch
 from benchmarks.torch_exports.networks import NETWORKS
-from htvm.errors import HtvmError
+from benchmarks.torch_exports.rows import Row, row_of, said, table_of
 from htvm.progress import Progress
-from htvm.tools.report.table import Column, Table, count, text
+from htvm.tools.report.table import count, text
 
 PER_MILLION = 20.0
 """Results of quantize nodes that may differ from torch's, fed with torch's integers."""
 
 READ = 110 / 120
 """Share of the exports to be read."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """An export: which, and what was found or why nothing was."""
-
-    network: str
-    quantizer: str
-    way: str
-    found: Fidelity | None
-    reason: str = ""
-
-    @property
-    def per_million(self) -> float:
-        """Results that differ, of a million."""
-        return 1e6 * self.found.different / max(self.found.elements, 1) if self.found else 0.0
 
 
 def run(folder: Path, progress: Progress | None = None) -> Artefact:
@@ -61,27 +44,16 @@ def run(folder: Path, progress: Progress | None = None) -> Artefact:
     with plain_torch() as plain:
         for way, quantizer, network in product(("ptq", "qat"), (*QUANTIZERS, *TARGETS), NETWORKS):
             with progress.stage(f"{network}, {quantizer}, {way}"):
-                rows.append(_row(network, quantizer, way, plain))
+                rows.append(row_of(network, quantizer, way, plain))
     goals = _goals(rows)
     artefact = Artefact(
         "torch_exports",
         "Exports of torch: results that differ from torch's own",
-        "\n\n".join([str(__doc__).strip(), text(_table(rows)), *goals]),
+        "\n\n".join([str(__doc__).strip(), text(table_of(rows)), *goals]),
         {"rows": [asdict(row) for row in rows], "goals": goals},
     )
     write(artefact, folder)
     return artefact
-
-
-def _row(network: str, quantizer: str, way: str, plain: ProcessPoolExecutor) -> Row:
-    try:
-        program = exported(network, quantizer, training=way == "qat")
-    except (HtvmError, RuntimeError, ValueError, TypeError, AttributeError) as error:
-        return Row(network, quantizer, way, None, f"not exported: {type(error).__name__}")
-    try:
-        return Row(network, quantizer, way, measured(program, plain=plain))
-    except HtvmError as error:
-        return Row(network, quantizer, way, None, f"not read: {error}")
 
 
 def _goals(rows: list[Row]) -> list[str]:
@@ -93,46 +65,12 @@ def _goals(rows: list[Row]) -> list[str]:
     names = "; ".join(f"{row.network} {row.quantizer} {row.way}" for row in above)
     return [
         f"read: {len(read)} of {len(rows)}, at least {READ:.0%} wanted: "
-        + _said(len(read) >= READ * len(rows)),
+        + said(len(read) >= READ * len(rows)),
         f"{count(different)} of {count(elements)} results differ; above {PER_MILLION:g} of a "
-        f"million in {len(above)} exports, none wanted: {_said(not above)}"
+        f"million in {len(above)} exports, none wanted: {said(not above)}"
         + (f" ({names})" if names else ""),
-        f"largest difference: {largest} step, at most 1 wanted: {_said(largest <= 1)}",
+        f"largest difference: {largest} step, at most 1 wanted: {said(largest <= 1)}",
     ]
-
-
-def _said(reached: bool) -> str:
-    return "reached" if reached else "MISSED"
-
-
-def _table(rows: list[Row]) -> Table:
-    columns = (
-        Column("network"),
-        Column("quantizer"),
-        Column("way"),
-        Column("results", number=True),
-        Column("per million", number=True),
-        Column("float64", number=True),
-        Column("SSE4", number=True),
-        Column("largest", number=True),
-        Column("outputs different", number=True),
-        Column("why not"),
-    )
-    return Table(columns, tuple(_cells(row) for row in rows))
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    name = (row.network, row.quantizer, row.way)
-    if row.found is None:
-        return (*name, *("",) * 6, row.reason.partition(";")[0])
-    found = row.found
-    doubles, plain = (
-        f"{1e6 * others / max(found.elements, 1):.1f}"
-        for others in (found.doubles_different, found.plain_different)
-    )
-    outputs = f"{found.ends_different} of {count(found.ends)}"
-    share = f"{row.per_million:.1f}"
-    return (*name, count(found.elements), share, doubles, plain, str(found.largest), outputs, "")
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
-from torchao.quantization.pt2e import move_exported_model_to_eval
+from torchao.quantization.pt2e import MinMaxObserver, move_exported_model_to_eval
 from torchao.quantization.pt2e.quantize_pt2e import (
     convert_pt2e,
     prepare_pt2e,
@@ -32,6 +33,26 @@ def _xnnpack(*, per_channel: bool, training: bool) -> Any:
     return XNNPACKQuantizer().set_global(config)
 
 
+def _wide(*, scheme: torch.qscheme, training: bool) -> Any:
+    from torchao.testing.pt2e._xnnpack_quantizer import (
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+
+    config = get_symmetric_quantization_config(is_per_channel=True, is_qat=training)
+    limits = torch.iinfo(torch.int16)
+    activations = replace(
+        config.input_activation,
+        dtype=torch.int16,
+        quant_min=limits.min,
+        quant_max=limits.max,
+        qscheme=scheme,
+        observer_or_fake_quant_ctr=MinMaxObserver.with_args(eps=2**-20),
+    )
+    config = replace(config, input_activation=activations, output_activation=activations)
+    return XNNPACKQuantizer().set_global(config)
+
+
 def _x86(*, training: bool) -> Any:
     from torchao.quantization.pt2e.quantizer.x86_inductor_quantizer import (
         X86InductorQuantizer,
@@ -49,6 +70,12 @@ QUANTIZERS: Mapping[str, Callable[..., Any]] = {
 }
 """torchao's quantizers by name; each takes whether it is for training."""
 
+WIDE: Mapping[str, Callable[..., Any]] = {
+    "int16_symmetric": partial(_wide, scheme=torch.per_tensor_symmetric),
+    "int16_affine": partial(_wide, scheme=torch.per_tensor_affine),
+}
+"""The same for activations of 16 bits, which are calibrated alone."""
+
 TARGETS = ("cortex_m4", "diana.digital")
 """Targets whose quantizers are measured, too."""
 
@@ -60,7 +87,7 @@ def exported(
 
     Args:
         network: one of `NETWORKS`.
-        quantizer: one of `QUANTIZERS` or `TARGETS`.
+        quantizer: one of `QUANTIZERS`, `WIDE` or `TARGETS`.
         training: whether it is trained for some steps with fake quantizers, instead of calibrated.
         seed: of weights, and of the inputs that it is calibrated or trained with.
     """
@@ -82,7 +109,7 @@ def exported(
     else:
         graph = torch.export.export(module, inputs).module(check_guards=False)
         prepare = prepare_qat_pt2e if training else prepare_pt2e
-        prepared = prepare(graph, QUANTIZERS[quantizer](training=training))
+        prepared = prepare(graph, {**QUANTIZERS, **WIDE}[quantizer](training=training))
     if training:
         _train(prepared, entry.shapes)
         if not ours:

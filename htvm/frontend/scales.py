@@ -241,7 +241,7 @@ class QuantizedProduct:
 
 @dataclass(frozen=True, eq=False)
 class WideProduct:
-    """A layer with weights whose input and output are int16, which have no zero points.
+    """A layer with weights whose input and output are int16.
 
     Attributes:
         weight: int8 ``[K, C / groups, fy, fx]``, or ``[K, C]``.
@@ -249,6 +249,8 @@ class WideProduct:
         ratios: s_in * s_w / s_out, one number or one per output channel.
         clip: inclusive range of the output.
         where: description of the place in the source, for messages.
+        zero_points: zero points of input and output; TFLite has none.
+        fractions: as of `QuantizedProduct`.
     """
 
     weight: Array
@@ -256,6 +258,8 @@ class WideProduct:
     ratios: tuple[float, ...]
     clip: Clip
     where: str
+    zero_points: Pair = (0, 0)
+    fractions: Array | None = None
 
     def convolved(
         self, source: Activation, window: Window, position: Callable[[int], Pair]
@@ -263,19 +267,26 @@ class WideProduct:
         """Return the convolution of a tensor, padded explicitly; arguments as above."""
         if any(window.padding):
             top, left, bottom, right = window.padding
-            pad = PadAxes(0, ((0, 0), (top, bottom), (left, right), (0, 0)))
+            sides, none = ((top, bottom), (left, right)), (0, 0)
+            maps = (none, *sides, none) if window.layout == "NHWC" else (none, none, *sides)
+            pad = PadAxes(self.zero_points[0], maps)
             source = Activation.of(Applied(position(0), self.where, (source,), pad))
         return Applied(position(1), self.where, (source,), self.filter(window))
 
     def filter(self, window: Window) -> WideConv2d:
         """Return the operator: products with rows are a convolution of one row of pixels."""
         weight = self.weight if self.weight.ndim == 4 else self.weight[:, :, None, None]
+        weight = np.asarray(weight.transpose(0, 2, 3, 1), order="C")
+        bias = folded_bias(self.weight, self.bias, self.zero_points[0])
+        moves = self.clip, window.strides, window.dilation, window.groups, window.layout
+        if self.fractions is not None:
+            requant = requantization(
+                np.asarray(self.ratios, "float64"), self.fractions, self.zero_points[1]
+            )
+            return WideConv2d.in_torch(weight, bias, requant, *moves)
         factors = [narrowed(*fixed_point(ratio)) for ratio in self.ratios]
         multipliers, shifts = (np.asarray(part, "int32") for part in zip(*factors, strict=True))
-        made = WideConv2d(
-            np.asarray(weight.transpose(0, 2, 3, 1), order="C"), self.bias, multipliers, shifts,
-            self.clip, window.strides, window.dilation, window.groups,
-        )  # fmt: skip
+        made = WideConv2d(weight, bias, multipliers, shifts, *moves)
         multipliers, shifts = uniform(multipliers, shifts, made.largest)
         return replace(made, multipliers=multipliers, shifts=shifts)
 

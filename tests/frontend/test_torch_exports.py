@@ -23,3 +23,16 @@ def test_a_quantized_network_equals_torch(network: str, quantizer: str) -> None:
     found = measured(exported(network, quantizer), inputs=4)
     assert found.elements > 0 and found.largest <= 1
     assert found.different <= max(PER_MILLION * found.elements / 1e6, 1), found
+
+
+@pytest.mark.parametrize("quantizer", ["int16_symmetric", "int16_affine"])
+@pytest.mark.parametrize(
+    "network", [name if name == "depthwise" else pytest.param(name, marks=pytest.mark.slow)
+                for name in NETWORKS]
+)  # fmt: skip
+def test_activations_of_16_bits_are_as_near_as_torch_to_itself(
+    network: str, quantizer: str
+) -> None:
+    found = measured(exported(network, quantizer), inputs=4)
+    assert found.elements > 0 and found.largest <= 1
+    assert found.different <= 2 * found.doubles_different + 10, found

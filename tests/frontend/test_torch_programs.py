@@ -309,14 +309,22 @@ def test_dynamic_quantization_is_named(tmp_path: Path) -> None:
         loaded(program, tmp_path)
 
 
-def test_activations_of_16_bits_are_named_with_their_place(tmp_path: Path) -> None:
+def test_a_type_of_activations_is_named_with_its_place(tmp_path: Path) -> None:
     program = Program()
     x = program.quantized(program.input("x", (1, 4)), 1 / 32, 0)
     y = program.call("aten.relu.default", (1, 4), module="act", line=7, self_=x)
-    program.outputs.append(program.quantized(y, 2.0**-12, 0, "int16").name)
-    with pytest.raises(UnsupportedError, match="activations of type int16") as caught:
+    program.outputs.append(program.quantized(y, 2.0**-12, 0, "int32").name)
+    with pytest.raises(UnsupportedError, match="activations of type int32") as caught:
         loaded(program, tmp_path)
-    assert "quantize_per_tensor" in str(caught.value) and "int8 and uint8" in str(caught.value)
+    assert "quantize_per_tensor" in str(caught.value) and "uint8 and int16" in str(caught.value)
+
+
+def test_activations_of_16_bits_have_no_arithmetic_of_tflites(tmp_path: Path) -> None:
+    program = Program()
+    x = program.quantized(program.input("x", (1, 4)), 1 / 32, 0, "int16")
+    program.outputs.append(x.name)
+    with pytest.raises(UnsupportedError, match="activations of type int16"):
+        loaded(program, tmp_path, semantics="tflite")
 
 
 def test_what_is_not_read_of_a_call_is_named(tmp_path: Path) -> None:

@@ -12,7 +12,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from tvm import relax
 
-from byoc_dory.layers import AnalogRequant, MulShift, OnnxRequant, Requant, Shift, TfliteRequant
+from byoc_dory.layers import (
+    AnalogRequant,
+    MulShift,
+    OnnxRequant,
+    Requant,
+    Shift,
+    TfliteRequant,
+    TorchRequant,
+)
 from byoc_dory.layers.rowwise import ItaGelu, ItaSoftmax
 from patterns.ops.add import Add
 from patterns.ops.analog.products import AnalogConv2d
@@ -336,11 +344,13 @@ def _wide() -> tuple[Types, Write]:
         weight = _int8(6, 3, 3, 8)
         bias = _rng().integers(-(2**40), 2**40, 6).astype(np.int64)
         multipliers, shifts = np.asarray([20000], np.int32), np.asarray([24], np.int32)
+        halved = TorchRequant((1518500249,), (51,), (77,), 3)
         sums = AddFactors.from_scales((0.03, 0.07, 0.4), (0, 0, 0), 15)
         other = _rng().integers(-(2**15), 2**15, 8).astype(np.int16)
         slopes = np.arange(-4, 4, dtype=np.int32)
         return [
             WideConv2d(weight, bias, multipliers, shifts, strides=(2, 1)).write(bb, [x], "conv"),
+            WideConv2d.in_torch(weight, bias, halved).write(bb, [x], "conv_in_torch"),
             PiecewiseRescale((2**30, 1), (-(2**30), -3)).write(bb, [x], "leaky"),
             PiecewiseRescale((2**30, 1), (2**30, -6), slopes=slopes).write(bb, [x], "prelu"),
             TfliteBinary("add", sums, (-(2**15), 2**15 - 1), b=other).write(bb, [x], "add"),

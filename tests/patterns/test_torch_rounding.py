@@ -12,6 +12,7 @@ from byoc_dory.layers import TorchRequant
 from patterns.op import INT8
 from patterns.ops.convolution import Window, conv2d_of
 from patterns.ops.scaling import requantized
+from patterns.ops.tflite.wide import WideConv2d
 from patterns.ops.torch.rounding import has_ties, requantization, torch_requantize
 from patterns.reading.read import graph_of
 from tests.patterns.build import module_of, run_tvm
@@ -69,6 +70,48 @@ def test_it_is_the_nearest_integer(kind: str) -> None:
         assert (got == wanted)[inside].all()
     product = requantized(acc.astype("int64"), requant, (-(2**30), 2**30), "int32")
     assert (product - 3 == wanted)[inside].all()
+
+
+WIDE = ("usual", "powers of two", "between steps", "halved", "halved powers of two")
+
+
+@pytest.mark.parametrize("kind", WIDE)
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_sums_of_48_bits_are_rounded_to_the_nearest_integer(kind: str, layout: str) -> None:
+    rng = np.random.default_rng(5)
+    if kind == "halved":
+        ratios = np.ldexp(rng.uniform(0.5, 1, CHANNELS), rng.integers(-31, -29, CHANNELS))
+        fractions = rng.choice([0.0, 0.25, -0.5, 0.1234], CHANNELS)
+    elif kind == "halved powers of two":
+        ratios, fractions = np.full(1, 2.0**-30), np.zeros(CHANNELS)
+    else:
+        ratios, fractions = drawn(kind)
+    requant = requantization(ratios, fractions, -3)
+    # Each channel's sum is its bias and a number of the input, next to the middle between two
+    # results, or at an end of what they can be.
+    bound = 2**46 if kind.startswith("halved") else 2**29
+    middles = (rng.integers(-(2**15), 2**15, CHANNELS) + 0.5) / ratios - fractions
+    bias = np.rint(middles).clip(-bound, bound).astype("int64")
+    bias[:2] = bound, -bound
+    ones = np.ones((CHANNELS, 1, 1, 1), "int8")
+    clip = (-(2**15), 2**15 - 1)
+    op = WideConv2d.in_torch(ones, bias, requant, clip, (1, 1), (1, 1), 1, layout)
+    x = np.asarray([0, 1, -1, 2, -2, 32767, -32768], "int16").reshape(1, 1, 1, 7)
+    x = x if layout == "NCHW" else x.transpose(0, 2, 3, 1)
+    module = module_of([x.shape], lambda bb, data: op.write(bb, [data], "layer_0"), "int16")
+    sums = x.reshape(7, 1).astype("int64") + bias
+    wanted = (rounded(sums, requant) - 3).clip(*clip).astype("int16")
+    assert len(np.unique(wanted)) > 20
+    for got in (run_tvm(module, x), interpret(module, [x]).outputs[0]):
+        channels = got[0, :, 0].T if layout == "NCHW" else got[0, 0]
+        assert (channels == wanted).all()
+
+
+def test_a_ratio_too_large_for_sums_of_48_bits_is_refused() -> None:
+    requant = requantization(np.asarray([2.0**15]), np.zeros(1), 0)
+    ones, bias = np.ones((1, 1, 1, 1), "int8"), np.full(1, 2**40)
+    with pytest.raises(UnsupportedError, match="leaves 64 bits"):
+        WideConv2d.in_torch(ones, bias, requant)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -188,10 +188,18 @@ def _piecewise(attrs: Any, data: Array, multipliers: Array, slopes: Any = 1) -> 
 
 
 def _wide_conv2d(
-    attrs: Any, data: Array, weight: Array, bias: Array, multipliers: Array, shifts: Array
+    attrs: Any,
+    data: Array,
+    weight: Array,
+    bias: Array,
+    multipliers: Array,
+    shifts: Array,
+    addends: Array | None = None,
 ) -> Array:
     (sy, sx), (dy, dx) = _integers(attrs, "strides"), _integers(attrs, "dilation")
     groups, (low, high) = int(attrs["htvm.groups"]), _integers(attrs, "clip")
+    first = str(attrs["htvm.layout"]) == "NCHW"
+    data = data.transpose(0, 2, 3, 1) if first else data
     k, fy, fx, each = weight.shape
     n, y, x, _ = data.shape
     oy, ox = (y - dy * (fy - 1) - 1) // sy + 1, (x - dx * (fx - 1) - 1) // sx + 1
@@ -202,9 +210,22 @@ def _wide_conv2d(
         part = data[:, rows, columns].astype(np.int64).reshape(n, oy, ox, groups, each)
         taps = weight[:, i, j].astype(np.int64).reshape(groups, k // groups, each)
         total += np.einsum("nyxgc,gkc->nyxgk", part, taps).reshape(n, oy, ox, k)
-    wide = shifts.astype(np.int64)
-    result = (total * multipliers.astype(np.int64) + (1 << (wide - 1))) >> wide
-    return np.clip(result, low, high).astype(np.int16)
+    wide = shifts.astype(object)
+    if addends is None:
+        result = (total * multipliers.astype(np.int64) + (1 << (wide - 1))) >> wide
+    else:
+        # In Python's integers, which nothing exceeds.
+        result = _halves_to_even(total.astype(object) * multipliers + addends, wide)
+        result += int(attrs["htvm.zero_point"])
+    made = np.clip(result, low, high).astype(np.int16)
+    return np.asarray(made.transpose(0, 3, 1, 2) if first else made)
+
+
+def _halves_to_even(raised: Array, shift: Array) -> Array:
+    """Quotients of numbers to which half of the divisor was added."""
+    span = 2**shift
+    whole, rest = raised // span, raised % span
+    return whole - ((rest == 0) & (whole % 2 == 1))
 
 
 def _quantize(attrs: Any, data: Array, scale: Array) -> Array:

@@ -300,7 +300,7 @@ def _qdq_conv(node: NodeReader) -> Value:
 
 
 def _qdq_matmul(node: NodeReader) -> Value:
-    view, constant = (node.value(index) for index in (0, 1))
+    view, constant = node.in_integers(0), node.value(1)
     weights = isinstance(constant, Constant) and constant.scale is not None
     if not isinstance(view, View) or not weights:
         return islands.product(node)

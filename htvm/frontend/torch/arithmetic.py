@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.affine import gemm, real_layers
+from htvm.frontend.onnx.affine import gemm, islands, real_layers
 from htvm.frontend.onnx.affine.quantization import real_of_sums
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader
-from htvm.frontend.onnx.affine.values import Constant, Real, Value, View
+from htvm.frontend.onnx.affine.unary import limited
+from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, Real, Value, View
 from htvm.frontend.onnx.quantized import QDQ_HANDLERS
+from htvm.frontend.operators import Activation
 from patterns.ops.integer.reduction import Total
 from patterns.ops.integer.rescale import Rescale
 from patterns.ops.torch.total import torch_total
@@ -21,18 +24,32 @@ from patterns.ops.torch.total import torch_total
 
 def _is_quantized(node: NodeReader) -> bool:
     """Whether a layer's input and weights are; quantizers leave some layers in reals."""
-    values = node.value(0), node.value(1)
+    values = node.in_integers(0), node.value(1)
     return isinstance(values[0], View) and not (
         isinstance(values[1], Constant) and values[1].scale is None
     )
 
 
-def _conv(node: NodeReader) -> Value | list[Value]:
-    return (QDQ_HANDLERS if _is_quantized(node) else real_layers.HANDLERS)["Conv"](node)
+def _layer(node: NodeReader, real: Handler) -> Value | list[Value]:
+    """Return a layer with weights, given the handler of the one of reals.
 
+    What int16 tensors make is computed in reals, as torch does, unless it is quantized to int16.
+    """
+    if not _is_quantized(node):
+        return real(node)
+    made = QDQ_HANDLERS[node.op](node)
+    if not isinstance(made, Pending) or made.dtype != "int16":
+        return made
 
-def _gemm(node: NodeReader) -> Value | list[Value]:
-    return QDQ_HANDLERS["Gemm"](node) if _is_quantized(node) else gemm.real_gemm(node)
+    def real_form(bound: Bound, added: Constant | None) -> Activation:
+        value = real(node)
+        assert not isinstance(value, list)
+        result = node.realised(value)
+        if added is not None and added is not made.bias:
+            result = node.combine("add", result, added.real.astype("float32"))
+        return limited(node, result, bound)
+
+    return replace(made, real=real_form)
 
 
 def _mean(node: NodeReader, strides: Mapping[str, tuple[int, ...]]) -> Value | list[Value]:
@@ -42,7 +59,7 @@ def _mean(node: NodeReader, strides: Mapping[str, tuple[int, ...]]) -> Value | l
     those of the integers.  Else float32 is as torch's kernel adds it, where that is known, because
     its errors decide how ties are rounded.
     """
-    view = node.value(0)
+    view = node.in_integers(0)
     rank = len(view.shape)
     pools = node.op == "GlobalAveragePool"
     given = range(2, rank) if pools else forms.axes_of(node, 1) or ()
@@ -51,7 +68,8 @@ def _mean(node: NodeReader, strides: Mapping[str, tuple[int, ...]]) -> Value | l
         return QDQ_HANDLERS[node.op](node)
     scale, zero = view.step.scale, view.step.zero_point
     count = math.prod(view.shape[axis] for axis in axes)
-    exact = math.frexp(scale)[0] == 0.5 and 255 * count <= 1 << 24
+    span = (1 << (16 if view.dtype == "int16" else 8)) - 1
+    exact = math.frexp(scale)[0] == 0.5 and span * count <= 1 << 24
     total = None if exact else torch_total(view.shape, strides[node.outputs[0]], axes, scale, zero)
     kept = pools or bool(node.integer("keepdims", 1))
     shape = tuple(
@@ -62,7 +80,7 @@ def _mean(node: NodeReader, strides: Mapping[str, tuple[int, ...]]) -> Value | l
     if total is not None:
         sums = node.write(total, view.activation)
         return Real(node.reshape(node.combine("divide", sums, float(count)), shape))
-    if rank == 4 and axes == [2, 3]:
+    if view.dtype == "int16" or (rank == 4 and axes == [2, 3]):
         return QDQ_HANDLERS[node.op](node)
     centred = node.write(Rescale.moving(-zero, (-255, 255), "int16"), view.activation)
     sums = node.write(Total(tuple(axes), kept), centred)
@@ -80,8 +98,9 @@ def handlers(strides: Mapping[str, tuple[int, ...]]) -> Mapping[str, Handler]:
     return {
         **QDQ_HANDLERS,
         "AveragePool": real_layers.average,
-        "Conv": _conv,
-        "Gemm": _gemm,
+        "Conv": partial(_layer, real=real_layers.HANDLERS["Conv"]),
+        "Gemm": partial(_layer, real=gemm.real_gemm),
+        "MatMul": partial(_layer, real=islands.product),
         "GlobalAveragePool": mean,
         "ReduceMean": mean,
     }

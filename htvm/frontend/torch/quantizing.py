@@ -9,7 +9,7 @@ import numpy as np
 from htvm.frontend.torch.program import Ref
 from htvm.frontend.torch.writer import Call, Handler
 
-_TYPES = ("int8", "uint8")
+_TYPES = ("int8", "uint8", "int16")
 _WEIGHTS = ("int8", "uint8", "int16", "int32")  # those of biases among them
 
 

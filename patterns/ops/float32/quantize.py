@@ -55,10 +55,14 @@ class Quantize(PrimitiveOp):
         source, step = tensors
         return self._rounded(source(*index) / step[0])
 
+    @property
+    def beyond(self) -> Any:
+        """Number of steps from zero at which any integer saturates, float32."""
+        return _f32(BEYOND if np.iinfo(self.dtype).bits == 8 else _WIDE_BEYOND)
+
     def _rounded(self, ratio: Any) -> Any:
         """Return a float32 value rounded, shifted by the zero point and saturated."""
-        limits = np.iinfo(self.dtype)
-        beyond = _f32(BEYOND if limits.bits == 8 else _WIDE_BEYOND)
+        limits, beyond = np.iinfo(self.dtype), self.beyond
         # Variables, because TVM would repeat the division wherever its result is used.
         low, value = tirx.Var("low", "float32"), tirx.Var("value", "float32")
         whole = tirx.Var("whole", "int32")

@@ -35,7 +35,7 @@ from byoc_dory.layers import Array, OnnxRequant
 from patterns.op import TensorType, operator
 from patterns.ops.broadcast import broadcast_load
 from patterns.ops.float32.base import Definitions, within
-from patterns.ops.float32.quantize import BEYOND, Quantize
+from patterns.ops.float32.quantize import Quantize
 from patterns.primitive import PrimitiveOp, call_primitive, extents, primitive, shape_of
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ class OnnxQuantize(Quantize):
         result = tirx.Cast("int32", moved - coarse) + self.zero_point
         result = tirx.max(tirx.min(result, int(limits.max)), int(limits.min))
         result = tirx.Let(moved, value + coarse, tirx.Cast(self.dtype, result))
-        end = tirx.const(BEYOND, "float32")
+        end = self.beyond
         # Written so that a NaN, for which all comparisons are false, goes to the upper end.
         result = tirx.Let(value, tirx.Select(below > -end, below, -end), result)
         result = tirx.Let(below, tirx.Select(ratio < end, ratio, end), result)

@@ -1,5 +1,7 @@
 """Operators on 16-bit activations in TFLite's arithmetic ("int16x8"), softmax aside.
 
+Convolutions also have torch's.
+
 Activations are int16 with zero point 0, weights int8, biases up to int64.  Sums are rescaled with
 one rounding by a multiplier of 15 bits, where layers of 8-bit activations have 31 bits and two.
 Logistic and tanh are one curve of 256 points, and lines between: tanh(x) is 2 * logistic(2x) - 1,
@@ -9,7 +11,7 @@ and both are symmetric, so that one table of the logistic function of positive n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -18,12 +20,25 @@ import numpy as np
 from tvm import te, tirx
 
 from byoc_dory.errors import IntegerFormError, UnsupportedError
-from byoc_dory.layers import Array, Convolution, Layer, MulShift, TfliteRequant
+from byoc_dory.layers import (
+    Array,
+    Convolution,
+    Layer,
+    MulShift,
+    TfliteRequant,
+    TorchRequant,
+)
 from patterns.op import Operands, Range, TensorType, Work, operator
 from patterns.ops.integer.limits import INT32_MAX
 from patterns.ops.layers import map_of, mean_layer
 from patterns.ops.requantize import left_shift, rounding_high_multiply, rounding_right_shift
 from patterns.ops.scaling import window_counts
+from patterns.ops.torch.rounding import (
+    HALF_WORD,
+    has_ties,
+    nearest_product,
+    read_torch_requantize,
+)
 from patterns.primitive import Argument, Inputs, PrimitiveOp
 
 INT16: Range = (-(2**15), 2**15 - 1)
@@ -62,15 +77,20 @@ def uniform(multipliers: Array, shifts: Array, largest: int) -> tuple[Array, Arr
 @operator
 @dataclass(frozen=True, eq=False)
 class WideConv2d(PrimitiveOp):
-    """A convolution of int16 maps (N, y, x, C) without padding, to int16 (N, oy, ox, K).
+    """A convolution of int16 maps without padding, to int16.
 
     Attributes:
-        weight: int8 ``[K, fy, fx, C / groups]``.
+        weight: int8, or int16 if some do not fit int8; ``[K, fy, fx, C / groups]``.
         bias: int64 ``[K]``.
-        multipliers, shifts: int32, one or one per output channel, from `narrowed` and `uniform`.
+        multipliers, shifts: int32, one or one per output channel; TFLite's from `narrowed` and
+            `uniform`.
         clip: inclusive range of the output.
         strides, dilation: sizes (y, x).
         groups: number of groups of channels.
+        layout: of the maps, ``"NHWC"`` or ``"NCHW"``.
+        addends: what is added before the shift in torch's arithmetic, half a step included, int64,
+            one or one per output channel; halves then go to the even integer.
+        zero_point: of the output.
     """
 
     kind = "wide_conv2d"
@@ -86,24 +106,59 @@ class WideConv2d(PrimitiveOp):
     strides: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
+    layout: str = "NHWC"
+    addends: Array | None = None
+    zero_point: int = 0
+
+    @classmethod
+    def in_torch(
+        cls,
+        weight: Array,
+        bias: Array,
+        requant: TorchRequant,
+        clip: Range = INT16,
+        strides: tuple[int, int] = (1, 1),
+        dilation: tuple[int, int] = (1, 1),
+        groups: int = 1,
+        layout: str = "NHWC",
+    ) -> WideConv2d:
+        """Return one with torch's arithmetic; arguments as of the class.
+
+        Raises:
+            UnsupportedError: a ratio of scales is too large for sums of this size.
+        """
+        halves = [1 << (shift - 1) for shift in requant.shift]
+        addends = np.asarray(requant.addend, "int64") + np.asarray(halves, "int64")
+        made = cls(
+            weight, bias, np.asarray(requant.multiplier, "int32"),
+            np.asarray(requant.shift, "int32"), clip, strides, dilation, groups, layout, addends,
+            requant.output_zero_point,
+        )  # fmt: skip
+        if made._halved and int(made.shifts.min()) <= HALF_WORD:
+            raise UnsupportedError("a sum times its multiplier that leaves 64 bits")
+        return made
 
     def result(self, inputs: Sequence[TensorType]) -> TensorType:
         source, (k, fy, fx, each) = inputs[0], self.weight.shape
-        shape = source.shape
-        fits = len(shape) == 4 and shape[3] == each * self.groups and not k % self.groups
+        shape, last = source.shape, self.layout == "NHWC"
+        channels = 3 if last else 1
+        fits = len(shape) == 4 and shape[channels] == each * self.groups and not k % self.groups
         if not fits or source.dtype != "int16":
             raise IntegerFormError(
                 f"weights of shape {self.weight.shape} on {source.dtype} of shape {shape}"
             )
-        sizes = window_counts(shape[1:3], (fy, fx), self.strides, dilation=self.dilation)
+        maps = shape[1:3] if last else shape[2:]
+        sizes = window_counts(maps, (fy, fx), self.strides, dilation=self.dilation)
         if min(sizes) < 1:
             raise IntegerFormError(f"a kernel of {(fy, fx)} on maps of shape {shape}")
         if self.largest >= LARGEST_SUM:
             raise UnsupportedError("sums that can exceed 48 bits")
-        return TensorType((shape[0], *sizes, k), "int16")
+        return TensorType((shape[0], *sizes, k) if last else (shape[0], k, *sizes), "int16")
 
     def kept_layer(self, name: str, inputs: Operands, output: TensorType) -> Convolution | None:
         """See `Op.kept_layer`: sums times multipliers, with halves added before the shifts."""
+        if self.addends is not None:
+            return None
         source, result = (map_of(*each, "NHWC") for each in (inputs[0], (name, output)))
         if source is None or result is None:
             return None
@@ -127,12 +182,25 @@ class WideConv2d(PrimitiveOp):
         """The largest magnitude of a sum."""
         return self._products + int(np.abs(self.bias).max(initial=0))
 
+    @property
+    def _halved(self) -> bool:
+        """Whether products with torch's multipliers can leave 64 bits."""
+        assert self.addends is not None
+        most = self.largest * int(self.multipliers.max()) + int(np.abs(self.addends).max())
+        return most >= 1 << 62
+
+    @property
+    def _has_ties(self) -> bool:
+        assert self.addends is not None
+        parts = self.multipliers, self.addends, self.shifts
+        return has_ties(read_torch_requantize(parts, self.zero_point), self.largest)
+
     def elements_read(self, inputs: Sequence[TensorType], output: TensorType) -> int:
         """See `Op.elements_read`: all elements of each window."""
         return int(np.prod(output.shape)) * int(np.prod(self.weight.shape[1:]))
 
     def body(self, *tensors: te.Tensor) -> te.Tensor:
-        source, weight, bias, multipliers, shifts = tensors
+        source, weight, bias, multipliers, shifts, *addends = tensors
         k, fy, fx, each = self.weight.shape
         out = self.extents(tensors)
         kind = "int32" if self._products <= INT32_MAX else "int64"
@@ -143,13 +211,12 @@ class WideConv2d(PrimitiveOp):
 
         def tap(n: Any, y: Any, x: Any, o: Any) -> Any:
             first = tirx.floordiv(o, k // self.groups) * each if self.groups > 1 else 0
-            value = source(
-                n, y * self.strides[0] + i * self.dilation[0],
-                x * self.strides[1] + j * self.dilation[1], first + c,
-            )  # fmt: skip
+            rows = y * self.strides[0] + i * self.dilation[0]
+            columns = x * self.strides[1] + j * self.dilation[1]
+            value = source(*self._index(n, rows, columns, first + c))
             return te.sum(tirx.Cast(kind, value) * tirx.Cast(kind, weight[o, i, j, c]), [i, j, c])
 
-        sums = te.compute(out, tap, name="sums")
+        sums = te.compute(out, self._ordered(tap), name="sums")
         low, high = (tirx.const(limit, "int64") for limit in self.clip)
         one = tirx.const(1, "int64")
 
@@ -158,13 +225,32 @@ class WideConv2d(PrimitiveOp):
                 amount = tirx.const(int(self.shifts[0]), "int64")
             else:
                 # Bounds are written out: TVM assumes that variable amounts may be negative.
-                amount = tirx.max(tirx.min(tirx.Cast("int64", shifts[o]), 46), one)
-            factor = multipliers[o if self.multipliers.size > 1 else 0]
-            value = tirx.Cast("int64", sums(n, y, x, o)) + bias[o]
-            value = value * tirx.Cast("int64", factor) + (one << (amount - one))
-            return tirx.Cast("int16", tirx.max(tirx.min(value >> amount, high), low))
+                least = HALF_WORD + 1 if addends and self._halved else 1
+                amount = tirx.min(tirx.Cast("int64", shifts[o]), 62 if addends else 46)
+                amount = tirx.max(amount, tirx.const(least, "int64"))
+            factor = tirx.Cast("int64", multipliers[o if self.multipliers.size > 1 else 0])
+            value = tirx.Cast("int64", sums(*self._index(n, y, x, o))) + bias[o]
+            if self.addends is not None:
+                added = addends[0][o if self.addends.size > 1 else 0]
+                nearest = nearest_product(
+                    value, factor, added, amount, halved=self._halved, even=self._has_ties
+                )
+                value = nearest + tirx.const(self.zero_point, "int64")
+            else:
+                value = (value * factor + (one << (amount - one))) >> amount
+            return tirx.Cast("int16", tirx.max(tirx.min(value, high), low))
 
-        return te.compute(out, element, name="wide_conv2d")
+        return te.compute(out, self._ordered(element), name="wide_conv2d")
+
+    def _index(self, n: Any, y: Any, x: Any, c: Any) -> tuple[Any, ...]:
+        """Return the index of an element of maps."""
+        return (n, y, x, c) if self.layout == "NHWC" else (n, c, y, x)
+
+    def _ordered(self, function: Callable[[Any, Any, Any, Any], Any]) -> Callable[..., Any]:
+        """Return a function of an element's batch, row, column and channel as one of its index."""
+        if self.layout == "NHWC":
+            return function
+        return lambda n, o, y, x: function(n, y, x, o)
 
 
 @operator

@@ -32,6 +32,9 @@ BITS = 31
 _LARGEST_SHIFT = 61
 _WORD = 32
 _FURTHEST = 3  # bits by which multipliers of channels may be shorter to have one shift
+HALF_WORD = 16
+"""Bits of the lower part of a sum whose product with a multiplier may leave 64 bits."""
+
 REACH = 1 << 30
 """Results before the zero point is added are kept within this magnitude, far beyond any clip."""
 
@@ -175,6 +178,33 @@ def torch_requantize(
     func = primitive("torch_requantize", inputs, body, {"axis": axis})
     args = [acc, *(relax.const(part, part.dtype.name) for part in constants)]
     return call_primitive(bb, func, args, shape, "int32", name)
+
+
+def nearest_product(
+    value: Any, factor: Any, addend: Any, amount: Any, *, halved: bool, even: bool
+) -> Any:
+    """Return a sum times its multiplier, plus an addend, shifted right to the nearest integer.
+
+    Args:
+        value, factor, addend, amount: int64; the addend includes half a step.
+        halved: whether the product may leave 64 bits, so that the lower and the upper part of the
+            sum are multiplied one by one; the amount then is above `HALF_WORD`.
+        even: whether halves occur, which go to the even integer.
+    """
+    bits, rest = tirx.const(HALF_WORD, "int64"), tirx.const(0, "int64")
+    if halved:
+        mask = tirx.const((1 << HALF_WORD) - 1, "int64")
+        low = (value & mask) * factor + (addend & mask)
+        product = (value >> bits) * factor + (addend >> bits) + (low >> bits)
+        rest, amount = low & mask, amount - bits
+    else:
+        product = value * factor + addend
+    near = product >> amount
+    if not even:
+        return near
+    one = tirx.const(1, "int64")
+    below = (product & ((one << amount) - one)) | rest
+    return near - (near & _wide(below == tirx.const(0, "int64")))
 
 
 def read_torch_requantize(parts: tuple[Array, Array, Array], zero_point: int) -> TorchRequant:

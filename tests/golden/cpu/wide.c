@@ -2,6 +2,8 @@
 /* constant: net_add_multiplier[3], int32: multiplier of add, int32 3 */
 /* constant: net_batch_matmul_multiplier[1], int32: multiplier of batch_matmul, int32 1 */
 /* constant: net_conv_bias[6], int64: bias of conv, int64 6 */
+/* constant: net_conv_in_torch_addends[1], int64: addends of conv_in_torch, int64 1 */
+/* constant: net_conv_in_torch_multipliers[1], int32: multipliers of conv_in_torch, int32 1 */
 /* constant: net_conv_multipliers[1], int32: multipliers of conv, int32 1 */
 /* constant: net_conv_weight[432], int8: weight of conv, int8 6x3x3x8 */
 /* constant: net_leaky_multipliers[2], int32: multipliers of leaky, int32 2 */
@@ -32,6 +34,35 @@ void net_conv(const int16_t *restrict in0, const int8_t *restrict weight, const 
           }
         }
         int64_t v0 = (((((int64_t)sums) + bias[o]) * ((int64_t)multipliers[0])) + (int64_t)8388608) >> (int64_t)24;
+        int64_t v1 = (int64_t)32767;
+        int64_t v2 = (v0) < (v1) ? (v0) : (v1);
+        int64_t v3 = (int64_t)-32768;
+        out[(((y * 24) + (x * 6)) + o)] = ((int16_t)((v2) > (v3) ? (v2) : (v3)));
+      }
+    }
+  }
+}
+
+/*
+ * conv_in_torch: wide_conv2d
+ * int16 1x5x6x8 -> int16 1x3x4x6
+ * element-wise operators inlined
+ */
+void net_conv_in_torch(const int16_t *restrict in0, const int8_t *restrict weight, const int64_t *restrict bias, const int32_t *restrict multipliers, const int64_t *restrict addends, int16_t *restrict out) {
+  int32_t sums;
+  for (int32_t y = 0; y < 3; ++y) {
+    for (int32_t x = 0; x < 4; ++x) {
+      for (int32_t o = 0; o < 6; ++o) {
+        sums = 0;
+        for (int32_t ax4 = 0; ax4 < 3; ++ax4) {
+          for (int32_t ax5 = 0; ax5 < 3; ++ax5) {
+            for (int32_t ax6 = 0; ax6 < 8; ++ax6) {
+              int32_t t1 = (ax5 * 8);
+              sums = (sums + (((int32_t)in0[(((((y * 48) + (ax4 * 48)) + (x * 8)) + t1) + ax6)]) * ((int32_t)weight[((((o * 72) + (ax4 * 24)) + t1) + ax6)])));
+            }
+          }
+        }
+        int64_t v0 = ((((((((int64_t)sums) + bias[o]) >> (int64_t)16) * ((int64_t)multipliers[0])) + (addends[0] >> (int64_t)16)) + (((((((int64_t)sums) + bias[o]) & (int64_t)65535) * ((int64_t)multipliers[0])) + (addends[0] & (int64_t)65535)) >> (int64_t)16)) >> (int64_t)35) + (int64_t)3;
         int64_t v1 = (int64_t)32767;
         int64_t v2 = (v0) < (v1) ? (v0) : (v1);
         int64_t v3 = (int64_t)-32768;

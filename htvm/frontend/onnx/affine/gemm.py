@@ -30,11 +30,11 @@ def gemm(node: NodeReader) -> Value:
         ModelError: the shapes do not fit together.
         UnsupportedError: the weights of a quantized matrix are reals, or wider than 8 bits.
     """
-    first, second = (node.value(index) for index in (0, 1))
+    first, second = node.in_integers(0), node.value(1)
     channels = 0 if node.integer("transB", 0) else 1
     if not isinstance(first, View) or node.number("alpha", 1.0) <= 0:
         return real_gemm(node)
-    if isinstance(second, View):
+    if isinstance(second, View) and first.dtype != "int16":
         _check_matrices(node, first.shape, second.shape)
         second = second if channels else View(_transposed(node, second), second.step, second.dtype)
         product = integer_product(node, first_matrix(node, first), second)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -145,7 +146,7 @@ def _operand(node: OnnxNode, value: Value) -> Operand | None:
     if isinstance(value, View):
         return value
     if isinstance(value, Constant) and value.scale is not None and value.scale.size == 1:
-        return quantized_constant(node, value)
+        return None if value.data.dtype == np.int16 else quantized_constant(node, value)
     return None  # reals, among them constants with several scales
 
 
@@ -165,7 +166,7 @@ def with_bias(pending: Value, bias: Value) -> Pending | None:
         size not in (1, pending.shape[axis] if at == axis else 1) for at, size in enumerate(own)
     ):
         return None
-    return Pending(pending.shape, pending.finish, pending.real, axis, bias)
+    return replace(pending, bias=bias)
 
 
 def _check_number(node: OnnxNode, first: Value, second: Value) -> None:

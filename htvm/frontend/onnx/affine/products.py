@@ -17,11 +17,19 @@ from htvm.frontend.onnx.affine.unary import limited
 from htvm.frontend.onnx.affine.values import Bound, Constant, Pending, View
 from htvm.frontend.onnx.windows import Windows, groups_of, sizes_of, windows_of
 from htvm.frontend.operators import Activation, Applied, Clip, Quantization
-from htvm.frontend.scales import BIAS_TOLERANCE, QuantizedProduct, Rounding, folded_bias, padded
+from htvm.frontend.scales import (
+    BIAS_TOLERANCE,
+    QuantizedProduct,
+    Rounding,
+    WideProduct,
+    folded_bias,
+    padded,
+)
 from patterns.op import INT8
-from patterns.ops.convolution import Conv2dSums
+from patterns.ops.convolution import Conv2dSums, Window
 from patterns.ops.dense import LinearSums
 from patterns.ops.integer.rescale import Rescale
+from patterns.ops.tflite.wide import LARGEST_SUM
 
 if TYPE_CHECKING:
     from htvm.frontend.onnx.graph import OnnxNode
@@ -110,18 +118,21 @@ def _bias(
 def _split_bias(
     node: OnnxNode, bias: Constant | None, channels: int, step: Quantization, weight: Weight
 ) -> tuple[Array, Array]:
-    """Return the bias in whole steps of s_in * s_w, int32 [K], and the rest, float64 [K].
+    """Return the bias in whole steps of s_in * s_w, int64 [K], and the rest, float64 [K].
 
     Raises:
         ModelError, UnsupportedError: see `_bias`.
     """
     if bias is None:
-        return np.zeros(channels, "int32"), np.zeros(channels)
+        return np.zeros(channels, "int64"), np.zeros(channels)
     _check_size(node, bias, channels)
     product = np.float64(np.float32(step.scale)) * weight.scale.astype("float64")
     values = bias.real.astype("float32").reshape(-1).astype("float64") / product
-    whole = _int32(node, np.broadcast_to(values, (channels,)))
-    return whole, np.broadcast_to(values, (channels,)) - whole
+    values = np.broadcast_to(values, (channels,))
+    whole = np.rint(values)
+    if not np.abs(whole).max(initial=0) < LARGEST_SUM:
+        raise node.unsupported("a bias that does not fit 48 bits", "use a larger weight scale")
+    return whole.astype("int64"), values - whole
 
 
 def _in_steps(bias: Constant, product: Array) -> bool:
@@ -190,7 +201,8 @@ def _product(
     step, output = steps
     fractions = None
     if node.reader.rounding == "torch":
-        whole, fractions = _split_bias(node, bias, len(weight.data), step, weight)
+        summands, fractions = _split_bias(node, bias, len(weight.data), step, weight)
+        whole = _int32(node, summands)
     else:
         whole = _bias(node, bias, len(weight.data), step, weight)
     return QuantizedProduct(
@@ -213,12 +225,18 @@ def _finished(
     view: View,
     output: Quantization,
     clip: Clip,
-    written: Callable[[QuantizedProduct, Activation], Applied],
+    written: Callable[[QuantizedProduct | WideProduct, Activation], Applied],
 ) -> Activation:
-    """Return the int8 result of a layer; what torch has from 0 on stays uint8 until it is read.
+    """Return the result of a layer; what torch has from 0 on in int8 stays uint8 until it is read.
 
     Layers that shift alone then add no offset and pad with zeros, as accelerators have them.
     """
+    if view.dtype == "int16":
+        whole, fractions = _split_bias(node, bias, len(weight.data), view.step, weight)
+        ratios = _ratios(view.step, weight, output, node.reader.rounding)
+        zeros = view.step.zero_point, output.zero_point
+        wide = WideProduct(weight.data, whole, ratios, clip, node.where, zeros, fractions)
+        return node.result(written(wide, view.activation), output)
     read = unsigned(node, view.activation) if node.reader.rounding == "torch" else None
     step, source = view.step, view.activation
     if read is not None:
@@ -259,7 +277,7 @@ def convolution(
         raise node.unsupported(f"a batch of {batch}", "only a batch of 1 is supported")
     shape, window = windows.results(source.shape, k), windows.filter(groups)
 
-    def written(product: QuantizedProduct, read: Activation) -> Applied:
+    def written(product: QuantizedProduct | WideProduct, read: Activation) -> Applied:
         return product.convolved(read, window, lambda _: node.reader.position())
 
     def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
@@ -274,7 +292,21 @@ def convolution(
         more = None if more is None else more[None, :, None, None]
         return _real_product(node, sums, (view, weight, more), bound)
 
-    return Pending(shape, finish, real_form, bias_axis=axis, bias=bias)
+    return _pending(view, shape, finish, real_form, axis, bias)
+
+
+def _pending(
+    view: View,
+    shape: tuple[int, ...],
+    finish: Callable[[Quantization, Clip, Constant | None], Activation],
+    real_form: Callable[[Bound, Constant | None], Activation],
+    axis: int,
+    bias: Constant | None,
+) -> Pending:
+    """Return a layer's result, pending until it is quantized; sums of int16 may exceed int32."""
+    wide = view.dtype == "int16"
+    form, dtype = (None, "int16") if wide else (real_form, "int8")
+    return Pending(shape, finish, form, bias_axis=axis, bias=bias, dtype=dtype)
 
 
 def filtered(node: NodeReader, view: View, constant: Constant, bias: Constant | None) -> Pending:
@@ -347,9 +379,11 @@ def matrix_product(node: NodeReader, view: View, weight: Weight, bias: Constant 
     def flat(read: Activation) -> Activation:
         return node.reshape(read, (rows, channels))
 
-    def written(product: QuantizedProduct, read: Activation) -> Applied:
-        source = flat(read)
-        return product.dense(source, node.reader.position())
+    def written(product: QuantizedProduct | WideProduct, read: Activation) -> Applied:
+        if isinstance(product, WideProduct):  # a row of pixels
+            pixels = node.reshape(read, (1, 1, rows, channels))
+            return product.convolved(pixels, Window(), lambda _: node.reader.position())
+        return product.dense(flat(read), node.reader.position())
 
     def finish(output: Quantization, clip: Clip, extra: Constant | None) -> Activation:
         made = _finished(node, extra, weight, view, output, clip, written)
@@ -361,4 +395,4 @@ def matrix_product(node: NodeReader, view: View, weight: Weight, bias: Constant 
         sums = node.write(LinearSums(weight.data, summands), flat(view.activation))
         return node.reshape(_real_product(node, sums, (view, weight, more), bound), result)
 
-    return Pending(result, finish, real_form, bias_axis=len(result) - 1, bias=bias)
+    return _pending(view, result, finish, real_form, len(result) - 1, bias)

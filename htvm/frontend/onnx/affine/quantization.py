@@ -19,6 +19,7 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
     in_steps,
+    integers_of,
 )
 from htvm.frontend.onnx.tensors import WIDER
 from htvm.frontend.operators import Activation, Applied, Quantization
@@ -55,10 +56,11 @@ def step_of(node: NodeReader, index: int) -> tuple[Quantization, str]:
     """Return an activation's scale (input ``index``) and zero point (the next input).
 
     Returns:
-        The quantization of the int8 tensor, and the type in the file.
+        The quantization of the int8 tensor, and the type in the file; int16 stays int16.
 
     Raises:
-        UnsupportedError: there are several, or the type is neither int8 nor uint8.
+        UnsupportedError: there are several, or the type is neither int8 nor uint8, nor int16 in a
+            program of torch.
     """
     scales = scale_of(node, index)
     zeros = node.optional(index + 1, "zero point")
@@ -69,7 +71,7 @@ def step_of(node: NodeReader, index: int) -> tuple[Quantization, str]:
             "quantize activations per tensor; per channel is for weights",
         )
     dtype = zeros.dtype.name
-    if dtype not in ("int8", "uint8"):
+    if dtype not in ("int8", "uint8") and (dtype, node.reader.rounding) != ("int16", "torch"):
         raise node.unsupported(f"an activation of type {dtype}", "int8 and uint8 are supported")
     return Quantization(float(scales[0]), int(zeros[0]) - offset_of(dtype)), dtype
 
@@ -162,7 +164,12 @@ def _dequantize(node: NodeReader) -> Value:
         return _dequantized_sums(node, value)
     if not isinstance(value, Quantized):
         raise node.unsupported(f"it dequantizes {_brief(value)}", "quantize the tensor before")
-    return view_of(node, value, 1)
+    return in_reals(node, view_of(node, value, 1))
+
+
+def in_reals(node: NodeReader, view: View) -> View | Real:
+    """Return a dequantized tensor as most operators read it: int16 as reals."""
+    return Real(node.realised(view)) if view.dtype == "int16" else view
 
 
 def view_of(node: NodeReader, value: Quantized, index: int) -> View:
@@ -244,11 +251,15 @@ def _quantize(node: NodeReader) -> Value:
     _check_shapes(node)
     node.ignore("axis", "saturate", "precision")  # of several scales, and of reals of 8 bits
     step, dtype = step_of(node, 1)
-    if node.integer("output_dtype", 0) not in (0, {"int8": 3, "uint8": 2}[dtype]):
+    if node.integer("output_dtype", 0) not in (0, _NUMBERS[dtype]):
         raise node.unsupported(f"output_dtype {node.integer('output_dtype')}", "as the zero point")
     if isinstance(value, Constant):
         return _quantized_constant(node, value, step, dtype)
     return quantized(node, value, step, dtype)
+
+
+_NUMBERS = {"int8": 3, "int16": 5, "uint8": 2}
+"""Types by their number in the standard."""
 
 
 def _quantized_constant(
@@ -268,19 +279,24 @@ def quantized(node: NodeReader, value: Value, step: Quantization, dtype: str) ->
     Raises:
         UnsupportedError: it is constant, or already integers.
     """
-    if isinstance(value, View):
-        same = value.step == step
-        made = value.activation if same else requantized(node, value, step)
-        return Quantized(made, dtype)
+    inner = "int16" if dtype == "int16" else "int8"
+    view = integers_of(value) or value
+    if isinstance(view, View):
+        if view.step == step and view.activation.dtype == inner:
+            return Quantized(view.activation, dtype)
+        if "int16" not in (inner, view.dtype):
+            return Quantized(requantized(node, view, step), dtype)
+    if isinstance(value, View) or (isinstance(value, Pending) and value.dtype != inner):
+        value = Real(node.realised(value))
     if isinstance(value, Pending):
-        clip = value.bound.clip(step, node.reader.rounding)
+        clip = value.bound.clip(step, node.reader.rounding, inner)
         activation = value.finish(step, clip, value.bias)
         node.reader.steps.setdefault(activation, step)
         return Quantized(activation, dtype)
     if not isinstance(value, Real):
         raise node.unsupported(f"it quantizes {_brief(value)}")
     kind = TorchQuantize if node.reader.rounding == "torch" else OnnxQuantize
-    source, op = value.activation, kind(step.scale, step.zero_point)
+    source, op = value.activation, kind(step.scale, step.zero_point, inner)
     return Quantized(node.write(op, source, step=step), dtype)
 
 

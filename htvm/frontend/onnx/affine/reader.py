@@ -13,7 +13,16 @@ import numpy as np
 from byoc_dory.errors import UnsupportedError
 from byoc_dory.layers import Array
 from htvm.frontend.onnx.affine.sessions import Session
-from htvm.frontend.onnx.affine.values import Constant, Pending, Quantized, Real, Sums, Value, View
+from htvm.frontend.onnx.affine.values import (
+    Constant,
+    Pending,
+    Quantized,
+    Real,
+    Sums,
+    Value,
+    View,
+    integers_of,
+)
 from htvm.frontend.onnx.dialect import Network
 from htvm.frontend.onnx.forms import ReadNode
 from htvm.frontend.onnx.graph import OnnxGraph, OnnxNode, OnnxTensor
@@ -117,6 +126,8 @@ class Reader:
         elif item.dtype == "uint8":
             inner = self._moved(activation, -128, "int8", where)
             self.values[item.name] = Quantized(inner, "uint8")
+        elif item.dtype == "int16" and self.rounding == "torch":
+            self.values[item.name] = Quantized(activation, "int16")
         elif item.dtype == "int16":
             self.values[item.name] = Sums(self._moved(activation, 0, "int32", where), "int16")
         elif item.dtype in ("int32", "int64"):
@@ -245,9 +256,14 @@ class NodeReader(ReadNode):
         """Return the same, or ``None`` if the input is omitted."""
         return self.array(index, role) if self.input(index) else None
 
-    def view(self, index: int, role: str) -> View:
-        """Return an input that must be a dequantized 8-bit tensor."""
+    def in_integers(self, index: int) -> Value:
+        """Return the value that an input stands for; dequantized int16 as its integers."""
         value = self.value(index)
+        return integers_of(value) or value
+
+    def view(self, index: int, role: str) -> View:
+        """Return an input that must be a dequantized tensor of 8 bits, or of int16."""
+        value = self.in_integers(index)
         if not isinstance(value, View):
             raise self.unsupported(
                 f"its {role} is no dequantized 8-bit tensor",

@@ -16,7 +16,7 @@ import numpy as np
 
 from byoc_dory.layers import Array
 from htvm.frontend.onnx import forms
-from htvm.frontend.onnx.affine.quantization import real_of_sums
+from htvm.frontend.onnx.affine.quantization import in_reals, real_of_sums
 from htvm.frontend.onnx.affine.reader import Handler, NodeReader, offset_of
 from htvm.frontend.onnx.affine.unary import limited, requantized
 from htvm.frontend.onnx.affine.values import (
@@ -29,6 +29,7 @@ from htvm.frontend.onnx.affine.values import (
     Value,
     View,
     in_steps,
+    integers_of,
 )
 from htvm.frontend.operators import Activation, Applied, Clip, Quantization
 from htvm.frontend.scales import Rounding
@@ -95,12 +96,12 @@ def pending_move(node: NodeReader, pending: Pending, op: Op) -> Pending:
 
     make = pending.real
     if make is None:
-        return Pending(shape, finish, bound=pending.bound)
+        return Pending(shape, finish, bound=pending.bound, dtype=pending.dtype)
 
     def real_form(bound: Bound, _: Constant | None) -> Activation:
         return node.write(op, make(bound, pending.bias))
 
-    return Pending(shape, finish, real_form, bound=pending.bound)
+    return Pending(shape, finish, real_form, bound=pending.bound, dtype=pending.dtype)
 
 
 def _folded(node: OnnxNode, value: Constant, move: Callable[[Array], Array]) -> Constant:
@@ -155,6 +156,10 @@ def reshape(node: NodeReader, value: Movable, shape: tuple[int, ...]) -> Movable
 
 def moved(node: NodeReader, tensor: Tensor, op: Op) -> Tensor:
     """Return a tensor of the same kind after a move of its elements."""
+    wide = integers_of(tensor)
+    if wide is not None and not isinstance(op, Filling):
+        made = node.write(op, wide.activation, step=wide.step)
+        return in_reals(node, replace(wide, activation=made))
     source = tensor.activation
     return replace(tensor, activation=node.write(op, source, step=node.reader.steps.get(source)))
 
@@ -307,6 +312,12 @@ def _concat(node: NodeReader) -> Value:
         if isinstance(value, View) or (isinstance(value, Constant) and value.scale is not None)
     ]
 
+    views = [view for value in values if (view := integers_of(value)) is not None]
+    if len(views) == len(values) and len({view.step for view in views}) == 1:
+        axis, _ = _joined(node, [view.shape for view in views], axis)
+        joined = _written(node, [view.activation for view in views], axis, views[0].step)
+        return in_reals(node, replace(views[0], activation=joined))
+
     def real() -> Activation:
         reals = [
             value.real.astype("float32") if isinstance(value, Constant) else node.realised(value)
@@ -333,7 +344,11 @@ def _pad(node: NodeReader) -> Value:
         return _mirrored(node, tensor, widths, mode)
     if mode != "constant":
         raise node.unsupported(f"a padding in mode '{mode}'", "constant, reflect, edge or wrap")
-    fill = _fill(node)
+    fill, wide = _fill(node), integers_of(tensor)
+    if wide is not None and fill == 0:
+        zeros = PadAxes(wide.step.zero_point, widths)
+        made = node.write(zeros, wide.activation, step=wide.step)
+        return in_reals(node, replace(wide, activation=made))
     if isinstance(tensor, Real):
         padded = moved(node, tensor, PadAxes(0, widths))
         return padded if fill == 0 else _filled(node, padded, source, widths, fill)

@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from byoc_dory.layers import Array
-from htvm.frontend.operators import Activation, Clip, Quantization
+from htvm.frontend.operators import Activation, Applied, Clip, Quantization
 from htvm.frontend.scales import Rounding, bound
 from patterns.op import INT8
+from patterns.ops.float32.quantize import Dequantize
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +30,11 @@ class _Written:
 
 @dataclass(frozen=True, eq=False)
 class Quantized(_Written):
-    """An 8-bit tensor.
+    """An 8-bit tensor; in programs of torch also one of int16.
 
     Attributes:
-        activation: int8 tensor; uint8 in the file is shifted by -128.
-        dtype: type in the file, int8 or uint8.
+        activation: int8 tensor, to which uint8 in the file is shifted by -128; or int16.
+        dtype: type in the file.
     """
 
     dtype: str
@@ -41,12 +42,12 @@ class Quantized(_Written):
 
 @dataclass(frozen=True, eq=False)
 class View(_Written):
-    """A dequantized 8-bit tensor.
+    """A dequantized 8-bit tensor; one of int16 only for those who ask for it (`integers_of`).
 
     Attributes:
-        activation: int8 tensor; uint8 in the file is shifted by -128.
-        step: quantization of the int8 tensor.
-        dtype: type in the file, int8 or uint8.
+        activation: int8 tensor, to which uint8 in the file is shifted by -128; or int16.
+        step: quantization of that tensor.
+        dtype: type in the file.
     """
 
     step: Quantization
@@ -133,11 +134,13 @@ class Bound:
     low: float = -math.inf
     high: float = math.inf
 
-    def clip(self, step: Quantization, rounding: Rounding) -> Clip:
-        """Return the bounds as int8 integers in this quantization."""
+    def clip(self, step: Quantization, rounding: Rounding, dtype: str = "int8") -> Clip:
+        """Return the bounds as integers of a type, in this quantization."""
         if rounding == "tflite":
             return bound(self.low, step, INT8[0]), bound(self.high, step, INT8[1])
-        return _integer(self.low, step, rounding), _integer(self.high, step, rounding)
+        limits = np.iinfo(dtype)
+        ends = int(limits.min), int(limits.max)
+        return _integer(self.low, step, rounding, ends), _integer(self.high, step, rounding, ends)
 
     def within(self, low: float, high: float) -> Bound:
         """Combine with later bounds, which win, because the file applies them afterwards."""
@@ -154,20 +157,21 @@ def in_steps(reals: Any, step: Quantization, rounding: Rounding) -> Any:
     return reals / np.float32(step.scale)
 
 
-def _integer(real: float, step: Quantization, rounding: Rounding) -> int:
+def _integer(real: float, step: Quantization, rounding: Rounding, limits: Clip) -> int:
     if math.isinf(real):
-        return INT8[0] if real < 0 else INT8[1]
+        return limits[0] if real < 0 else limits[1]
     ratio = float(np.rint(in_steps(np.float32(real), step, rounding)))
-    return int(min(max(ratio + step.zero_point, INT8[0]), INT8[1]))
+    return int(min(max(ratio + step.zero_point, limits[0]), limits[1]))
 
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """A float result of 8-bit operands that is yet to be quantized.
+    """A float result of 8-bit or int16 operands that is yet to be quantized.
 
     Attributes:
         shape: shape of the result.
-        finish: makes the int8 tensor, given its quantization, bounds, and the constant added to it.
+        finish: makes the tensor of ``dtype``, given its quantization, bounds, and the constant
+            added to it.
         real: makes the float tensor instead (arguments: bounds and that constant); ``None`` if
             there is no float form.
         bias_axis: axis along which a constant may be added before quantization; ``None`` if not
@@ -176,6 +180,7 @@ class Pending:
         bound: bounds from rectifiers.
         of: if it is an element-wise function of one 8-bit tensor, that tensor and the function of
             float32 arrays.
+        dtype: int8, or int16 of int16 operands; for another type the real form is quantized.
     """
 
     shape: tuple[int, ...]
@@ -185,6 +190,21 @@ class Pending:
     bias: Constant | None = None
     bound: Bound = Bound()
     of: tuple[View, Callable[[Array], Array]] | None = None
+    dtype: str = "int8"
 
 
 Value: TypeAlias = Quantized | View | Real | Sums | Constant | Pending
+
+
+def integers_of(value: Value) -> View | None:
+    """Return the int16 tensor that reals were dequantized from, if they were.
+
+    Most operators compute in float32 between int16 tensors, as torch does, so these stand for their
+    reals; those that move elements or have weights ask for the integers.
+    """
+    origin = value.activation.origin if isinstance(value, Real) else None
+    if not isinstance(origin, Applied) or not isinstance(origin.op, Dequantize):
+        return None
+    (source,) = origin.inputs
+    step = Quantization(origin.op.step, origin.op.input_zero_point)
+    return View(source, step, "int16") if source.dtype == "int16" else None
