@@ -7,7 +7,7 @@ steps (qat); and exported.  Each quantize node's results are compared with torch
 random inputs (100,000 results, if possible), fed with torch's own integers, so that no difference
 is counted twice; outputs are compared end to end.  HTVM computes natively for generic.cpu.  Beside
 it stands torch against itself: results that are others if it computes the same integers in
-float64, and in float32 by its kernels for SSE4, which add in another order.
+float64, and in float32 by its kernels for SSE, which add in another order.
 
 Needs the extra torch; 20 minutes (`--out docs/results` updates docs/results/torch_exports.*).
 """

@@ -41,7 +41,7 @@ class Fidelity:
         ends: elements of the outputs, end to end.
         ends_different: of them, those that differ.
         doubles_different: of the elements, torch's own that are others if it computes in float64.
-        plain_different: of the elements, torch's own that are others by its kernels for SSE4, which
+        plain_different: of the elements, torch's own that are others by its kernels for SSE, which
             add in another order.
     """
 
@@ -162,10 +162,10 @@ def _quantizes(target: object) -> bool:
 
 _PLAIN = {
     "ATEN_CPU_CAPABILITY": "default",
-    "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+    "MKL_CBWR": "COMPATIBLE",
     "ONEDNN_MAX_CPU_ISA": "SSE41",
 }
-"""What has torch, MKL and oneDNN take their kernels for SSE4, if set before they first compute."""
+"""What has torch, MKL and oneDNN take their kernels for SSE, if set before they first compute."""
 
 
 def _choose_plain() -> None:
@@ -178,7 +178,7 @@ def _choose_plain() -> None:
 
 @contextmanager
 def plain_torch() -> Iterator[ProcessPoolExecutor]:
-    """Return a process where torch computes by its kernels for SSE4, for `measured`."""
+    """Return a process where torch computes by its kernels for SSE, for `measured`."""
     with ProcessPoolExecutor(1, get_context("spawn"), _choose_plain) as pool:
         yield pool
 

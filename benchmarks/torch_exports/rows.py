@@ -53,7 +53,7 @@ def table_of(rows: list[Row]) -> Table:
         Column("results", number=True),
         Column("per million", number=True),
         Column("float64", number=True),
-        Column("SSE4", number=True),
+        Column("SSE", number=True),
         Column("largest", number=True),
         Column("outputs different", number=True),
         Column("why not"),
