@@ -68,6 +68,7 @@ void first(uint32_t *to, const uint32_t *from)
 """
 
 
+@pytest.mark.rotating(1)  # zig makes a library of floats for each core
 @pytest.mark.parametrize("core", ["cortex_m0plus", "cortex_m3", "cortex_m4"])
 def test_on_cores(core: str, tmp_path: Path) -> None:
     result = run(COMPARE + ON_THE_CORE + NOTHING, tmp_path, core, limit=10**7).outputs["result"]

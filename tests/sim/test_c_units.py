@@ -8,17 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from htvm.firmware.host import sanitizing
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.toolchain import Compiler
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow")
 COMPILERS = [None, *(name for name in ("gcc", "clang") if shutil.which(name))]
-
-
-def sanitizers(host: str | None) -> tuple[str, ...]:
-    # zig has no runtime for the address sanitizer.
-    kinds = "undefined" if host is None else "address,undefined"
-    return ("-g", f"-fsanitize={kinds}", f"-fno-sanitize-recover={kinds}")
 
 
 def iss_sources() -> list[Path]:
@@ -31,13 +26,13 @@ def iss_sources() -> list[Path]:
 @pytest.mark.parametrize("host", COMPILERS, ids=lambda host: host or "zig")
 @pytest.mark.parametrize("name", ["corev", "decode", "elf"])
 def test_units(name: str, host: str | None, tmp_path: Path) -> None:
-    compiler = Compiler.zig(host=host)
+    compiler = sanitizing(Compiler.zig(host=host))
     tests = runtime_c() / "tests"
     program = compiler.compile_host(
         [tests / "iss" / f"test_{name}.c", *(s for s in iss_sources() if s.name != "main.c")],
         tmp_path / "test",
         [tests, runtime_c() / "iss", runtime_c() / "include"],
-        (*WARNINGS, *sanitizers(host)),
+        WARNINGS,
     )
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -51,12 +46,12 @@ def test_simulator_under_sanitizers(host: str | None, corev: bool, tmp_path: Pat
     from tests.rtl.programs import random_program
     from tests.sim.bare import assemble
 
-    compiler = Compiler.zig(host=host)
+    compiler = sanitizing(Compiler.zig(host=host))
     iss = compiler.compile_host(
         iss_sources(),
         tmp_path / "iss",
         [runtime_c() / "iss", runtime_c() / "include"],
-        (*WARNINGS, *sanitizers(host), *(("-DHTVM_CORE_COREV=1",) if corev else ())),
+        (*WARNINGS, *(("-DHTVM_CORE_COREV=1",) if corev else ())),
     )
     for seed in range(3):
         elf = assemble(random_program(seed, corev=corev), tmp_path, compiler)

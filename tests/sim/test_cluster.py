@@ -22,7 +22,7 @@ from htvm.sim.iss import TrapError
 from htvm.sim.rv32 import run_rv32
 from tests.models import golden
 from tests.sim.harts import SOC
-from tests.sim.test_c_units import WARNINGS, sanitizers
+from tests.sim.test_c_units import WARNINGS
 
 # gcc and clang have the address sanitizer, and take their time.
 COMPILERS = [
@@ -196,11 +196,11 @@ def test_simulator_under_sanitizers(name: str | None, tmp_path: Path, compiler: 
 
     built = firmware(PROGRAM, tmp_path, compiler)
     (tmp_path / "htvm_soc.h").write_text(render(SOC))
-    iss = Compiler.zig(host=name).compile_host(
+    iss = host.sanitizing(Compiler.zig(host=name)).compile_host(
         [*sorted((runtime_c() / "iss").glob("*.c")), *host.model_sources(SOC)],
         tmp_path / "iss",
         [tmp_path, runtime_c() / "iss", runtime_c() / "include", DRIVER],
-        (*WARNINGS, *sanitizers(name)),
+        WARNINGS,
     )
     events = tmp_path / "events"
     done = subprocess.run(

@@ -10,6 +10,7 @@ import pytest
 
 from byoc_dory.soc.header import render
 from htvm.firmware import rv32
+from htvm.firmware.host import sanitizing
 from htvm.firmware.isa import compiled_isa, march, rv32_flags
 from htvm.firmware.paths import runtime_c
 from htvm.firmware.socs import machine_of
@@ -18,7 +19,7 @@ from htvm.sim.iss import TrapError, _machine_options, run_elf
 from tests.rtl.programs import random_program
 from tests.sim import bare
 from tests.sim.pipelines import SOC
-from tests.sim.test_c_units import WARNINGS, iss_sources, sanitizers
+from tests.sim.test_c_units import WARNINGS, iss_sources
 from tests.sim.test_cluster import COMPILERS
 from tests.sim.test_pipelines import shared_text
 
@@ -74,11 +75,11 @@ def test_instruction_sets() -> None:
 def test_simulator_under_sanitizers(name: str | None, tmp_path: Path, compiler: Compiler) -> None:
     """Warnings as errors; the firmware, and random instructions that nine harts share."""
     (tmp_path / "htvm_soc.h").write_text(render(SOC))
-    iss = Compiler.zig(host=name).compile_host(
+    iss = sanitizing(Compiler.zig(host=name)).compile_host(
         iss_sources(),
         tmp_path / "iss",
         [tmp_path, runtime_c() / "iss", runtime_c() / "include"],
-        (*WARNINGS, *sanitizers(name)),
+        WARNINGS,
     )
     options = _machine_options(machine_of(SOC))
     for number, text in enumerate((None, shared_text(1), random_program(3, corev=True))):

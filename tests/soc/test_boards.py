@@ -93,10 +93,14 @@ OTHERS = [name for name in NAMES if name not in (*CORTEX, *NPU)]
 
 @pytest.mark.rotating(1)
 @pytest.mark.parametrize("name", [*CORTEX, *OTHERS])
-def test_digits_link_and_run(name: str) -> None:
-    """Linked for the board's own memories, and run where the core has an emulator."""
+def test_a_network_links_and_runs(name: str, tmp_path: Path) -> None:
+    """Linked for the board's own memories, and run where the core has an emulator.
+
+    In integers: for one in reals, zig makes a library for each core, in 5 s.
+    """
     host = resolve(name).soc.host
-    model = open_model("zoo:digits")
+    model = tmp_path / "small.tflite"
+    model.write_bytes(small_network().file())
     module = htvm.build(model, name, platform=host.platform if host.arm is None else "arm")
     assert module.report().summary.memory.total <= boards()[name].ram.size
     if host.vectors is not None:
