@@ -58,14 +58,15 @@ def changes(text: str) -> Iterator[Change]:
     """The changes of a program; those of the same words belong together.
 
     Left out are waits that change nothing, as the DMA takes one transfer after another, and
-    N-EUREKA one job: those for all transfers, and DIANA's for a result's, of layers before the last
-    one, as each load is waited for; for a job of which only further ones depend; and for a buffer
-    that no third tile takes.
+    N-EUREKA and ITA one job: those for all transfers, and DIANA's for a result's, of layers before
+    the last one, as each load is waited for; for a job of which only further ones depend; and for a
+    buffer that no third tile takes.
     """
     functions, kernel_left = [*_FUNCTION.finditer(text)], False
-    for function in functions:
+    for function, behind in zip(functions, [*functions[1:], None], strict=True):
         body, first, name = function[0], function.start(), function["name"]
-        is_last = function is functions[-1]
+        is_last = behind is None
+        to_ita = behind is not None and "snitch_ita_program(" in behind[0]
         two_tiles = "(2 in all" in text[:first].rpartition("/*")[2]
         for at in _BEHIND.finditer(body) if kernel_left else ():
             chosen = "(MUTANT ? siracusa_neureka_start : siracusa_neureka_start_behind)("
@@ -80,6 +81,9 @@ def changes(text: str) -> Iterator[Change]:
                 "NULL" in call
                 or (not is_last and called == "cluster_dma_wait_all")
                 or (not is_last and called == "diana_dma_wait" and stores)
+                or (
+                    called == "snitch_ita_wait_for" and to_ita and "_start(" not in body[at.end() :]
+                )
                 or (two_tiles and "stored[" in call)
                 or (two_tiles and called == "siracusa_neureka_wait_for" and alone)
             ):
