@@ -25,7 +25,10 @@ from tests.byoc_dory.test_neureka_native import cases
 
 
 def firmware_main(found: list[Case]) -> str:
-    """A main that runs every case on inputs and outputs of its own, with marks around kernels."""
+    """A main that runs every case on inputs and outputs of its own, with marks around cases.
+
+    Results between the kernels of a case stay in L1.
+    """
     lines = ['#include "htvm_hal.h"\n', sources([case.code for case in found])]
     place = '__attribute__((section(".noinit"), aligned(16))) int8_t'
     body = []
@@ -33,15 +36,17 @@ def firmware_main(found: list[Case]) -> str:
         lines.append(f"{place} in_{number}[{case.inputs[0].size}];\n")
         lines.append(f"{place} out_{number}[{case.outputs[0].size}];\n")
         body.append(f"    htvm_hal_trace({2 * number});\n")
-        (kernel,) = case.code.kernels
-        body.append(f"    code |= {kernel.symbol}(in_{number}, out_{number});\n")
+        for kernel in case.code.kernels:
+            places = [f"in_{number}" for _ in kernel.inputs]
+            places += [f"out_{number}" for _ in kernel.outputs]
+            body.append(f"    code |= {kernel.symbol}({', '.join(places)});\n")
         body.append(f"    htvm_hal_trace({2 * number + 1});\n")
     begin = "int main(void)\n{\n    int32_t code = 0;\n"
     return "".join([*lines, begin, *body, "    return code;\n}\n"])
 
 
 def measure(found: list[Case], folder: Path, soc: Soc) -> list[tuple[Kernel, int]]:
-    """Run the cases, check their outputs, return the cycles of each kernel."""
+    """Run the cases, check their outputs, return the cycles of each, with its first kernel."""
     source = folder / "main.c"
     source.write_text(firmware_main(found))
     compiler = Compiler.zig()

@@ -255,7 +255,7 @@ def _fields(
     return {
         "weights": weights,
         "input": source,
-        "output": Place("out") + _kept_bytes(layer, y),
+        "output": _all_pixels(layer, y, out),
         "factors": Place("weights"),
         "rows": y.out_size,
         "inputs": rows,
@@ -311,10 +311,17 @@ def _blocks(layer: Weighted, y: TileAxis, source: Value, view: View) -> dict[str
     }
 
 
-def _kept_bytes(layer: Weighted, y: TileAxis) -> int:
-    """Return the bytes of the pixels that are kept, before those of all pixels; else 0."""
-    most = max(span.out_size for span in y.spans)
-    return most * layer.ox * layer.K if keeps_some(layer) else 0
+def _all_pixels(layer: Weighted, y: TileAxis, out: Operand) -> Value:
+    """Return the place of what the engine computes: behind the pixels that are kept, if some are.
+
+    Of a tile, or, if the result stays, of the layer.
+    """
+    row = layer.ox * layer.K
+    if not keeps_some(layer):
+        return Place("out")
+    if not out.resident:
+        return Place("out") + max(span.out_size for span in y.spans) * row
+    return Place("out") + round_up(layer.oy * row, ALIGNMENT) + y.out_start * (3 * row)
 
 
 def _after(layer: Weighted, y: TileAxis, k: TileAxis, out: Operand) -> dict[str, Entry]:
@@ -322,7 +329,7 @@ def _after(layer: Weighted, y: TileAxis, k: TileAxis, out: Operand) -> dict[str,
     relu = the_factors(layer).relu
     if keeps_some(layer):
         return {
-            "keep.from": Place("out") + _kept_bytes(layer, y),
+            "keep.from": _all_pixels(layer, y, out),
             "keep.rows": y.out_size,
             "keep.columns": layer.ox,
             "keep.bytes": layer.K,

@@ -274,8 +274,8 @@ def tiling_problem(soc: Soc, core: Neureka, layer: Weighted, l1_budget: int) -> 
 
     A layer whose rows are dropped has room for all of them, and all channels, so that rows are
     contiguous; it is stored to L2.  Where columns are dropped, too, all pixels are behind those
-    that are kept.  Where the cores copy windows, these are behind the result of a tile, or, if it
-    stays, of the layer; they are for all channels.
+    that are kept of a tile, or, if the result stays, of the layer.  So are windows that the cores
+    copy; they are for all channels.
     """
     view = view_of(layer)
     drops, depthwise = view.row_step > 1, mode_of(layer) == Mode.DEPTHWISE3X3
@@ -302,6 +302,6 @@ def tiling_problem(soc: Soc, core: Neureka, layer: Weighted, l1_budget: int) -> 
         ),
         fixed=FixedBytes(slack=3 * ALIGNMENT),
         sums=behind,
-        may_stay=not drops,
+        may_stay=not drops or view.column_step > 1,
         rows_apart=True,
     )
