@@ -60,11 +60,11 @@ def draw(soc: str, seed: int) -> tuple[Counter[str], str]:
 @click.option("--kept", type=click.Path(path_type=Path, dir_okay=False))
 def main(networks: int, socs: tuple[str, ...], kept: Path | None) -> None:
     """Count, and fail if a network differs."""
-    found = {soc: Counter[str]() for soc in socs or TARGETS}
+    before: dict[str, dict[str, int]] = {}
     wrong: list[str] = []
     if kept is not None and kept.exists():
-        counts, wrong = json.loads(kept.read_text())
-        found |= {soc: Counter(each) for soc, each in counts.items()}
+        before, wrong = json.loads(kept.read_text())
+    found = {soc: Counter(before.get(soc, {})) for soc in socs or TARGETS}
     with shown_progress() as progress:
         while (soc := min(found, key=lambda each: found[each]["networks"])) and (
             seed := found[soc]["networks"]
@@ -74,7 +74,7 @@ def main(networks: int, socs: tuple[str, ...], kept: Path | None) -> None:
             found[soc] += counts
             wrong += [what] if what else []
             if kept is not None:
-                kept.write_text(json.dumps([found, wrong]))
+                kept.write_text(json.dumps([{**before, **found}, wrong]))
     click.echo(f"{'SoC':20}" + "".join(f"{name:>12}" for name in COLUMNS))
     for soc, counts in found.items():
         click.echo(f"{soc:20}" + "".join(f"{counts[name]:>12,}" for name in COLUMNS))

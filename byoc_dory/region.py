@@ -163,13 +163,13 @@ class Share:
     Attributes:
         cycles: its cycles.
         causes: what binds its operators, with cycles that add up to these.
-        accesses: memories, with the cycles that its accesses take, beside each other and the
+        memory_cycles: memories, with the cycles that its accesses take, beside each other and the
             computation.
     """
 
     cycles: int
     causes: tuple[tuple[str, int], ...]
-    accesses: tuple[tuple[str, int], ...] = ()
+    memory_cycles: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -369,10 +369,12 @@ class CoreKernels:
 
         Their columns are small then, and several cores can share the calls.
         """
+        return self.with_pairs((128, 128))
+
+    def with_pairs(self, pairs: tuple[int, int]) -> CoreKernels:
+        """The same with other bytes of columns for a call with pairs of pixels (`Column.pairs`)."""
         products = tuple(
-            row
-            if row.column is None
-            else replace(row, column=replace(row.column, pairs=(128, 128)))
+            row if row.column is None else replace(row, column=replace(row.column, pairs=pairs))
             for row in self.products
         )
         return replace(self, products=products)
@@ -617,11 +619,7 @@ KERNELS: Mapping[str, CoreKernels] = {
 
 def _of_rows(kernels: CoreKernels) -> CoreKernels:
     """Return what computes one or two rows of depthwise convolutions, with smaller columns."""
-    products = tuple(
-        row if row.column is None else replace(row, column=replace(row.column, pairs=(128, 512)))
-        for row in kernels.products
-    )
-    return replace(kernels, products=products, depthwise=(LINE, LINES, *kernels.depthwise))
+    return replace(kernels.with_pairs((128, 512)), depthwise=(LINE, LINES, *kernels.depthwise))
 
 
 KERNELS_OF_ROWS: Mapping[str, CoreKernels] = {

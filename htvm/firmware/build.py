@@ -223,6 +223,7 @@ def build_qemu(
             compiler is its GCC if not given.
 
     Raises:
+        DependencyError: there is no GCC for an Xtensa core.
         TargetError: QEMU has no machine with its core.
         L2OverflowError, ToolchainError: as for :func:`build_arm`.
     """

@@ -114,6 +114,7 @@ def compiler_for(soc: Soc) -> Compiler:
     if shutil.which(gcc) is None:
         raise DependencyError(
             f"programs for {soc.host.name} need {gcc}",
+            where="platform 'qemu'",
             hint="install the package of your system with it: on Debian and Ubuntu, "
             f"{_PACKAGE_OF_XTENSA}; or use platform='host'",
         )

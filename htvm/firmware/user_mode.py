@@ -24,6 +24,21 @@ from htvm.firmware.toolchain import Compiler
 
 if TYPE_CHECKING:
     from byoc_dory.soc.base import Soc
+    from byoc_dory.soc.cores import Host
+
+
+def check_user_mode(host: Host) -> None:
+    """Check that programs for a core are processes of QEMU's user mode.
+
+    Raises:
+        TargetError: it is another core.
+    """
+    if not host.is_in_user_mode:
+        raise TargetError(
+            f"{host.name} is no RISC-V core with vectors, and no Xtensa core",
+            where="platform 'qemu'",
+            hint="choose a target such as rv32imcv, rv64gcv or xtensa_lx6",
+        )
 
 
 def in_user_mode(soc: Soc) -> Soc:
@@ -32,12 +47,7 @@ def in_user_mode(soc: Soc) -> Soc:
     Raises:
         TargetError: its host is another core.
     """
-    if not soc.host.is_in_user_mode:
-        raise TargetError(
-            f"{soc.host.name} is no RISC-V core with vectors, and no Xtensa core",
-            where="platform 'qemu'",
-            hint="choose a target such as rv32imcv, rv64gcv or xtensa_lx6",
-        )
+    check_user_mode(soc.host)
     core = soc.host.xtensa
     if core is None:
         return soc

@@ -19,7 +19,7 @@ import numpy as np
 
 from byoc_dory.errors import DependencyError, SimulationError
 from htvm.firmware.paths import runtime_c, work_folder
-from htvm.firmware.user_mode import in_user_mode
+from htvm.firmware.user_mode import check_user_mode
 from htvm.processes import Ended, run
 from htvm.sim.arm_run import MAX_INSTRUCTIONS, PAINT, ArmRun, StepCounts, flash_image
 
@@ -54,6 +54,7 @@ class _Process:
 
     @classmethod
     def of(cls, host: Host) -> _Process:
+        check_user_mode(host)
         if host.xtensa is not None:
             return cls("qemu-xtensa", host.xtensa.emulator, 32, machine=94, flags=0x300)
         assert host.vectors is not None, host.name
@@ -86,7 +87,7 @@ def run_qemu_user(
         TargetError: its core is none of those.
         ToolchainError: the plugin cannot be built.
     """
-    process = _Process.of(in_user_mode(firmware.machine).host)
+    process = _Process.of(firmware.machine.host)
     name = process.program
     program = shutil.which(name)
     if program is None:

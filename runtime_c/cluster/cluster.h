@@ -28,8 +28,8 @@ void cluster_run(cluster_kernel_t kernel, const void *args);
 
 /* Starts a kernel on all cores but hart 0, which goes on and drives other devices (on Siracusa
  * without a controller after its own share); there are at least two harts.  `args`, of up to
- * CLUSTER_ARGS_BYTES, a multiple of 4, are copied.  Until the cores are joined, no other kernel may
- * run, and nobody may touch what they write, or write what they read. */
+ * CLUSTER_ARGS_BYTES, a multiple of 4, are copied.  The kernel writes in L1 alone.  Until the cores are
+ * joined, no other kernel may run, and nobody may touch what they write, or write what they read. */
 #define CLUSTER_ARGS_BYTES 128u
 void cluster_start(cluster_kernel_t kernel, const void *args, uint32_t bytes);
 

@@ -146,6 +146,7 @@ MISTAKES = (
     (f"compile {NET} --out text.tflite/new", "'text.tflite' is a file", "choose a folder"),
     (f"compare {NET} --count ten", "'ten' is not a valid integer", "--count"),
     (f"verify {NET} -t ethos_u", "which has no Arm Cortex-M55", "htvm run --check"),
+    (f"verify {NET} -t cortex_m33:cores=2", "which has no Arm Cortex-M33", "htvm run --check"),
     (f"verify {NET} --golden float.npy", "float32 instead of int8", "not real values"),
     (f"verify {NET} --golden ''", "the name is empty", "--golden"),
     (f"explore {NET} --alpha -1", "-1 is not in the range", "x>=0"),

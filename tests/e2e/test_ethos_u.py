@@ -395,7 +395,7 @@ def test_a_report_says_what_binds_each_layer() -> None:
     moved = {each.memory: each for each in report.accesses}
     assert {*moved} == {"SRAM", "flash"} and moved["flash"].written == 0
     for memory, access in moved.items():
-        assert sum(dict(each.accesses)[memory] for each in report.estimates) == access.cycles
+        assert sum(dict(each.memory_cycles)[memory] for each in report.estimates) == access.cycles
     constants = sum(c.data.nbytes for k in code.kernels for c in k.constants)
     assert 0.9 * constants < moved["flash"].read < 2 * constants
     assert "bound by" in str(report) and "% flash" in report.screen()

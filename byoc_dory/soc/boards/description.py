@@ -28,7 +28,7 @@ def _xtensa(version: str) -> Host:
     core = XtensaCore("xtensa-lx106-elf-gcc", "lx106", flash=0x0800_0000, ram=0x2000_0000)
     return replace(
         CV32E40P,
-        name=f"Xtensa {version} (instructions of an LX106)",
+        name=f"Xtensa {version}",
         isa="xtensa",
         stack=STACK,
         xtensa=core,

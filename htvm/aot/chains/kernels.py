@@ -116,9 +116,10 @@ class RowCompiler:
         unit, rows = network.units[band[0]], band[1]
         ways = [row for row in KERNELS_OF_ROWS[self.simd].depthwise if row.lines or row.band]
         tensor, window = network.tensors[unit.result], unit.reads[0].window
-        if not ways or window is None or unit.nodes[0].kind != "depthwise":
+        line = next((row for row in ways if not row.band), None)
+        few = next((row for row in ways if row.band), None)
+        if line is None or few is None or window is None or unit.nodes[0].kind != "depthwise":
             return None
-        line, few = (next(row for row in ways if bool(row.band) is band) for band in (False, True))
         if (window.size, window.stride) != (few.width, 1) or tensor.pixel % few.band:
             return None
         if tensor.rows < _BAND_PAYS:

@@ -121,7 +121,7 @@ def _layer_row(
 def _estimates_of(compiled: Compiled) -> tuple[Estimate, ...]:
     """Return what each layer of a kernel with several takes of it."""
     return tuple(
-        Estimate(layer.name, kernel.accelerator, share.cycles, share.causes, share.accesses)
+        Estimate(layer.name, kernel.accelerator, share.cycles, share.causes, share.memory_cycles)
         for _, kernel in compiled.kernels.values()
         for layer, share in zip(kernel.together, kernel.shares, strict=True)
     )

@@ -26,16 +26,17 @@ def estimates_table(report: ReportData) -> Table:
     """Return estimated cycles of layers by cause and by memory, with a total below."""
     rows, causes = report.estimates, causes_of(report.estimates)
     whole = sum(each.cycles for each in rows)
-    memories = dict.fromkeys(memory for each in rows for memory, _ in each.accesses)
+    memories = dict.fromkeys(memory for each in rows for memory, _ in each.memory_cycles)
     sums = [count(sum(dict(each.causes).get(cause, 0) for each in rows)) for cause in causes]
-    sums += [count(sum(dict(each.accesses).get(name, 0) for each in rows)) for name in memories]
+    taken = [dict(each.memory_cycles) for each in rows]
+    sums += [count(sum(each.get(name, 0) for each in taken)) for name in memories]
 
     def column(cause: str) -> tuple[Column, object]:
         return Column(cause, number=True), lambda each: dict(each.causes).get(cause)
 
     def accessed(name: str) -> tuple[Column, object]:
-        title = f"{name} accessed"
-        return Column(title, number=True, spare=True), lambda each: dict(each.accesses).get(name)
+        column = Column(f"{name} accessed", number=True, spare=True)
+        return column, lambda each: dict(each.memory_cycles).get(name)
 
     return table_of(
         rows,

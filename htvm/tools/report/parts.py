@@ -59,7 +59,7 @@ class Estimate:
         accelerator: short name of the accelerator.
         cycles: estimated cycles of the accelerator.
         causes: what binds its operators, with cycles that add up to these.
-        accesses: memories, with the cycles that its accesses take, beside each other and the
+        memory_cycles: memories, with the cycles that its accesses take, beside each other and the
             computation.
     """
 
@@ -67,7 +67,7 @@ class Estimate:
     accelerator: str
     cycles: int
     causes: tuple[tuple[str, int], ...]
-    accesses: tuple[tuple[str, int], ...] = ()
+    memory_cycles: tuple[tuple[str, int], ...] = ()
 
     @property
     def bound(self) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from htvm.model import TensorInfo
     from htvm.tools.verification.types import Number, Stray
 
+_ANY_CORE = "generic.cpu"  # whose SoC executes the C for any core
+
 
 def verify(
     compiled: Compiled,
@@ -99,25 +101,22 @@ def verify(
 def simulated(soc: Soc) -> Soc:
     """Return the SoC on whose simulated core the steps of a SoC's programs are watched.
 
-    Programs for one Cortex-M core without devices have the same plan, calls and C on any core, but
-    for the assembly of kernels, which is plain C with the same results.
+    Programs for one Cortex-M or Xtensa core without devices have the same plan, calls and C on any
+    core, but for the assembly of kernels, which is plain C with the same results.
 
     Raises:
         TargetError: its programs need cores that the simulator does not have.
     """
     if soc.host.platform == "rv32":
         return soc
-    if soc.host.arm is None or soc.accelerators or soc.cluster is not None:
+    host = soc.host
+    if (host.arm or host.xtensa) is None or soc.accelerators or soc.cluster is not None:
         raise TargetError(
-            f"steps are watched on the simulator, which has no {soc.host.name}",
+            f"steps are watched on the simulator, which has no {host.name}",
             where="htvm verify",
             hint="htvm run --check compares its outputs with the reference",
         )
     return resolve(_ANY_CORE).soc
-
-
-_ANY_CORE = "generic.cpu"
-"""The target whose SoC executes any core's C."""
 
 
 def written_outside(compiled: Compiled, inputs: Sequence[Array], built: Built) -> Stray | None:

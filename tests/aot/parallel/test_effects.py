@@ -148,7 +148,7 @@ def test_every_described_function_is_called_above() -> None:
     assert named == exist
 
 
-@pytest.mark.parametrize("core", ["dsp", "thumb"])
+@pytest.mark.parametrize("core", ["dsp", "dsp_dual", "thumb"])
 def test_every_function_that_rows_name_is_described(core: str) -> None:
     """A new one keeps kernels from being divided until it is."""
     assert set(_named(KERNELS[core])) <= set(EFFECTS)

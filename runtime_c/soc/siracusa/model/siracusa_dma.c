@@ -217,7 +217,7 @@ static uint64_t beats(const siracusa_area_t *outside)
 }
 
 static void remember(siracusa_transfer_t *transfer);
-static void spoil(htvm_soc_t *soc, const siracusa_area_t *to);
+static bool spoil(htvm_soc_t *soc, const siracusa_area_t *to);
 
 static void note(htvm_soc_t *soc, const siracusa_transfer_t *transfer, uint64_t start)
 {
@@ -261,7 +261,9 @@ static void take(htvm_soc_t *soc)
     transfer.beats = beats(&transfer.sides[transfer.in ? SOURCE : DESTINATION]);
     transfer.end = (*free_at > arrives ? *free_at : arrives) + transfer.beats;
     *free_at = transfer.end;
-    spoil(soc, &transfer.sides[DESTINATION]);
+    if (!spoil(soc, &transfer.sides[DESTINATION])) {
+        return;
+    }
     remember(&transfer);
     note(soc, &transfer, start);
     dma->queue[dma->queued++] = transfer;
@@ -298,9 +300,15 @@ static void remember(siracusa_transfer_t *transfer)
 }
 
 /* While a transfer is under way, nobody knows what is where it writes: who reads what was there, or
- * what will be, is to compute something wrong. */
-static void spoil(htvm_soc_t *soc, const siracusa_area_t *to)
+ * what will be, is to compute something wrong.  False after a complaint. */
+static bool spoil(htvm_soc_t *soc, const siracusa_area_t *to)
 {
+    for (size_t n = 0; n < soc->dma.queued; n++) {
+        const siracusa_transfer_t *const queued = &soc->dma.queue[n];
+        if (rows_meet(to, &queued->sides[DESTINATION]) && !unchanged(soc, queued)) {
+            return false;
+        }
+    }
     for (uint32_t row = 0; row < to->rows; row++) {
         memset(to->memory + (size_t)row * to->row_stride, 0xA5, to->bytes);
     }
@@ -309,6 +317,7 @@ static void spoil(htvm_soc_t *soc, const siracusa_area_t *to)
             remember(&soc->dma.queue[n]);
         }
     }
+    return true;
 }
 
 static void move(const siracusa_transfer_t *transfer)
