@@ -88,7 +88,7 @@ def suit_pairs(weights: npt.NDArray[Any]) -> bool:
     Halfwords must hold 256 times one plus another, and 24 bits each channel's sum of products with
     int8, whatever these are.
     """
-    if weights.dtype != np.int8 or weights.min(initial=0) < -127:
+    if weights.dtype != np.int8 or weights.ndim == 0 or weights.min(initial=0) < -127:
         return False
     total = np.abs(weights.astype(np.int64)).reshape(-1, weights.shape[-1]).sum(axis=0)
     return bool(128 * total.max(initial=0) < 1 << 23)

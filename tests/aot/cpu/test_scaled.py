@@ -173,6 +173,7 @@ def test_the_largest_sums_of_words_of_two_channels(sign, tmp_path, compiler):
 def test_weights_that_share_words(values, suits):
     assert suit_pairs(np.array(values, "int8").T) is suits
     assert not suit_pairs(np.array(values, "int16").T)
+    assert not suit_pairs(np.array(3, "int8"))  # a constant without axes
 
 
 def test_packed_weights_of_two_channels():
